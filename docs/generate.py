@@ -36,10 +36,9 @@ from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
 from noetlvm.bytecode.verify.operands import INVALID
 from noetlvm.cli.app import PROGRAM as MACHINE
 from noetlvm.language.events import EVENTS, EventKind
-from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS
+from noetlvm.language.filters import FILTERS, FUNCTIONS, REJECTED_FILTERS, REJECTED_FUNCTIONS, REJECTED_TESTS, TESTS
 from noetlvm.language.methods import METHODS, REJECTED_METHODS, Signature
 from noetlvm.language.scopes import FIELDS, VISIBLE
-from noetlvm.language.tests import REJECTED_TESTS, TESTS
 from noetlvm.language.tool_kinds import ToolKind, builtin_kinds
 from noetlvm.sim.checker import INVARIANTS
 from noetlvm.sim.faults import EMBEDDED, FAULTS

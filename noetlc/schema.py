@@ -12,8 +12,8 @@ from typing import Any
 from noetlc.syntax.key_descriptions import key_description
 from noetlc.syntax.lalr import grammar_text
 from noetlc.syntax.playbook_parser import MAY_BE_EMPTY, OBJECTS, REQUIRED, SUGAR, TITLES
-from noetlvm.language.keychain_kinds import FORMS, PROVIDERS
-from noetlvm.language.keychain_kinds import PLUGIN_KINDS as PLUGIN_CREDENTIALS
+from noetlvm.language.keychain import FORMS, PROVIDERS
+from noetlvm.language.keychain import PLUGIN_KINDS as PLUGIN_CREDENTIALS
 from noetlvm.language.tool_kinds import PLUGIN_KINDS, Input, ToolKind, builtin_kinds, kind_names
 from noetlvm.limits import PROFILES
 

@@ -124,7 +124,7 @@ def _bundle(playbook: Playbook) -> Bundle:
 @contextmanager
 def _stores(db: str | PathLike[str] | None, durability: Durability) -> Iterator[tuple[Store, ResultStore]]:
     if db is None:
-        from noetlvm.results.memory import MemoryResults
+        from noetlvm.results.interface import MemoryResults
         from noetlvm.store.memory import MemoryStore
 
         yield MemoryStore(durability), MemoryResults()

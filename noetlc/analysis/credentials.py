@@ -14,7 +14,7 @@ from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, plain
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_ast import Const, Getattr, Getitem, Name, walk
-from noetlvm.language.auth_use import ShapeError, read_auth
+from noetlvm.language.keychain import ShapeError, read_auth
 from noetlvm.nearest import nearest
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from noetlc.syntax import ast, nodes
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import TEMPLATES_CACHED
-from noetlvm.language.filters import FILTERS, FUNCTIONS, NAMED_BY_ARGUMENT
+from noetlvm.language.filters import FILTERS, FUNCTIONS, NAMED_BY_ARGUMENT, TESTS
 from noetlvm.language.methods import METHODS, Signature
 from noetlvm.language.scopes import BARE_NAME_ORDER, VISIBLE, TemplatePosition, given_fields
-from noetlvm.language.tests import TESTS
 from noetlvm.nearest import nearest
 from noetlvm.record import IdentityRecord, Record, changed
 

@@ -8,9 +8,8 @@ from noetlc.analysis.folding import Folding
 from noetlc.codegen.stack_code import JumpLabel, LoweringError, Slot, StackCode, TemplateScope
 from noetlc.syntax import template_ast as t
 from noetlvm.bytecode.isa import NAMES, OpcodeName
-from noetlvm.language.filters import FILTERS, FUNCTIONS
+from noetlvm.language.filters import FILTERS, FUNCTIONS, TESTS
 from noetlvm.language.methods import METHODS
-from noetlvm.language.tests import TESTS
 
 UNDEFINED_TEXT_MAX = 80
 """Characters of source text in the description of an undefined value."""

@@ -12,7 +12,7 @@ from noetlc.migrate.templates import paths_read
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
-from noetlvm.language.auth_use import ShapeError, read_auth
+from noetlvm.language.keychain import ShapeError, read_auth
 
 _ATTACHING = ("auth", "attach", "credentials")
 _ANY = "secret_manager"

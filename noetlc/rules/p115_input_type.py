@@ -3,7 +3,7 @@ from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax.nodes import MappingEntry, Node, Scalar, plain, scalars
 from noetlc.syntax.playbook_parser import describe, one_of
 from noetlc.syntax.span import Span
-from noetlvm.language.auth_use import ShapeError, read_auth
+from noetlvm.language.keychain import ShapeError, read_auth
 from noetlvm.language.tool_kinds import Input
 from noetlvm.nearest import did_you_mean
 

@@ -1,7 +1,7 @@
 from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
-from noetlvm.language.keychain_kinds import (
+from noetlvm.language.keychain import (
     ENTRY_POINT_GROUP,
     FORMS,
     PLUGIN_KINDS,

@@ -1,8 +1,7 @@
 from noetlc.analysis.names import unknown_applications
 from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
-from noetlvm.language.filters import REJECTED_FILTERS
+from noetlvm.language.filters import REJECTED_FILTERS, TESTS
 from noetlvm.language.methods import METHODS
-from noetlvm.language.tests import TESTS
 
 
 class UnknownFilter(Rule):

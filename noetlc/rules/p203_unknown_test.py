@@ -1,8 +1,7 @@
 from noetlc.analysis.names import unknown_applications
 from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
-from noetlvm.language.filters import FILTERS
+from noetlvm.language.filters import FILTERS, REJECTED_TESTS
 from noetlvm.language.methods import METHODS
-from noetlvm.language.tests import REJECTED_TESTS
 
 
 class UnknownTest(Rule):

@@ -2,7 +2,7 @@ from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.template_ast import Data
-from noetlvm.language.keychain_kinds import FORMS, PROVIDERS
+from noetlvm.language.keychain import FORMS, PROVIDERS
 from noetlvm.language.scopes import TemplatePosition
 
 _HELP = {

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from noetlvm.cli.database import database_path, options_given, results_of, writing
 from noetlvm.cli.request import DurabilityLevel
@@ -163,7 +163,9 @@ def print_ending(
     if type(ending.result) is Reference and not quiet:
         print(f"the result is stored: `noetlvm result {ending.execution_id}{options}` prints it", file=sys.stderr)
     if as_json:
-        print(references.as_json(_as_data(ending)), flush=True)
+        data = ending._asdict()
+        del data["failure_count"]
+        print(references.as_json(data), flush=True)
         return
     row = reader.execution(ending.execution_id)
     if row is None or (quiet and ending.status == "success"):
@@ -171,17 +173,6 @@ def print_ending(
     stream = sys.stderr if quiet else sys.stdout
     for line in summary(row, ending, first_failure(reader, ending), folder, options):
         print(line, file=stream)
-
-
-def _as_data(ending: Ending) -> dict[str, Any]:
-    return {
-        "execution_id": ending.execution_id,
-        "status": ending.status,
-        "ctx": ending.ctx,
-        "result": ending.result,
-        "failures": ending.failures,
-        "event_count": ending.event_count,
-    }
 
 
 def exit_code(endings: Sequence[Ending]) -> int:

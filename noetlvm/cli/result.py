@@ -49,17 +49,14 @@ def result(
 
 def _print(value: Any, fetch: Fetch) -> None:
     """Print JSON piece by piece: the text of a large result is never in memory as a whole."""
-    if type(value) is Reference:
-        value = _stored(fetch, value.key)
-    encoder = json.JSONEncoder(ensure_ascii=False, default=lambda part: _part(part, fetch))
-    for piece in encoder.iterencode(value):
+
+    def part(found: Any) -> Any:
+        """Return what JSON can hold: a stored part is read when it is reached."""
+        return _stored(fetch, found.key) if type(found) is Reference else str(found)
+
+    for piece in json.JSONEncoder(ensure_ascii=False, default=part).iterencode(value):
         sys.stdout.write(piece)
     print(flush=True)
-
-
-def _part(part: Any, fetch: Fetch) -> Any:
-    """Return the JSON form of a part that JSON cannot hold: a stored one is read when it is reached."""
-    return _stored(fetch, part.key) if type(part) is Reference else str(part)
 
 
 def _stored(fetch: Fetch, key: str) -> Any:

@@ -12,7 +12,6 @@ from noetlvm.command_line.process import SUCCESS, CommandError
 from noetlvm.language.tool_kinds import (
     ANY,
     Input,
-    Setting,
     ToolKind,
     builtin_kinds,
     find_kind,
@@ -47,7 +46,7 @@ def _print_all(kinds: list[ToolKind], *, as_json: bool) -> None:
         return
     from noetlvm.tools.runner import missing_packages
 
-    print_table(_overview(kinds))
+    print_table(Table("Tool kinds", ("kind", "summary"), [(kind.name, kind.summary) for kind in kinds]))
     for sentence in missing_packages(kind.name for kind in kinds):
         print(sentence)
 
@@ -77,13 +76,12 @@ def _unknown(name: str) -> str:
     return f"there is no tool kind `{name}`; {hint}"
 
 
-def _overview(kinds: list[ToolKind]) -> Table:
-    return Table("Tool kinds", ("kind", "summary"), [(kind.name, kind.summary) for kind in kinds])
-
-
 def _tables(kind: ToolKind) -> list[Table]:
     inputs = Table("Inputs", ("input", "type", "default", "meaning"), [_input_row(item) for item in kind.inputs])
-    settings = Table("Settings", ("spec", "type", "default", "meaning"), [_setting_row(item) for item in kind.settings])
+    rows: list[tuple[str, ...]] = [
+        (item.name, _types(item.types), _value(item.default), item.doc) for item in kind.settings
+    ]
+    settings = Table("Settings", ("spec", "type", "default", "meaning"), rows)
     if kind.takes_auth:
         inputs.rows.append(("auth", "string", "", "Name of a keychain entry to connect with."))
     return [table for table in (inputs, settings) if table.rows]
@@ -92,10 +90,6 @@ def _tables(kind: ToolKind) -> list[Table]:
 def _input_row(item: Input) -> tuple[str, ...]:
     doc = f"{item.doc} One of {', '.join(item.choices)}." if item.choices else item.doc
     return item.name, _types(item.types), "required" if item.required else _value(item.default), doc
-
-
-def _setting_row(item: Setting) -> tuple[str, ...]:
-    return item.name, _types(item.types), _value(item.default), item.doc
 
 
 def _types(types: tuple[str, ...]) -> str:

@@ -17,18 +17,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.command_line.process import SUCCESS
 from noetlvm.conformance.scripted import CLOCK, HOST, HostedTools, Part, SharedClock
-from noetlvm.keychain.shapes import secret_texts
 from noetlvm.language.placement import DEFAULT_POOL
 from noetlvm.machine.messages import Work
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.service.process import log_to_stderr, open_store, serve
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.service.server_link import WebSocketLink
 from noetlvm.store.interface import Store
+from noetlvm.testing.run_playbook import resolver_of
 from noetlvm.tools.runner import ToolRunner
 
 LEASE_SECONDS = 1e9
@@ -43,15 +41,12 @@ class ScriptedWorker(RemoteWorker):
     def __init__(self, link: WebSocketLink, tools: HostedTools, **options: Any) -> None:
         super().__init__(link, tools, **options)
         self._scripted = tools
-        tools.redacted = self._redacted
+        tools.redacted = lambda part, value: self._offloads[part].redacted(value)
         tools.lose = self._lose
 
     def _begin(self, work: Work, secrets: dict[str, Any]) -> None:
         self._scripted.works[work.execution_id, work.run, work.iteration] = work
         super()._begin(work, secrets)
-
-    def _redacted(self, part: Part, value: Any) -> Any:
-        return self._offloads[part].redacted(value)
 
     def _lose(self, part: Part, lease: int, late: bool) -> None:
         if late:
@@ -69,6 +64,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _serve(arguments: Namespace) -> int:
     clock = SharedClock(arguments.home / CLOCK)
+    keychain = (arguments.home / HOST).with_suffix(".keychain")
 
     def opened(name: str) -> tuple[Store, ResultStore]:
         store, results = open_store(name)
@@ -78,26 +74,13 @@ def _serve(arguments: Namespace) -> int:
     return serve(
         arguments.store,
         arguments.listen,
-        _resolver((arguments.home / HOST).with_suffix(".keychain")),
+        resolver_of(lambda: json.loads(keychain.read_text(encoding="utf-8"))),
         wake=arguments.wake,
         on_ready=lambda url: print(json.dumps({"url": url}), flush=True),
         lease_seconds=LEASE_SECONDS,
         poll_seconds=POLL_SECONDS,
         opened=opened,
     )
-
-
-def _resolver(file: Path) -> Resolve:
-    """Return what reads keychain entries from a file, each time as it is then."""
-
-    def resolve(declared: tuple[KeychainEntry, ...]) -> Credentials:
-        entries = json.loads(file.read_text(encoding="utf-8")) if declared else {}
-        missing = [one.name for one in declared if one.name not in entries]
-        if missing:
-            raise UnresolvedError(f"the keychain entry `{missing[0]}` is not in the test's keychain")
-        return Credentials(entries, secret_texts(entries)) if declared else Credentials()
-
-    return resolve
 
 
 def _work(arguments: Namespace) -> int:

@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from threading import Lock, Thread, get_ident
-from typing import Any, NamedTuple
+from typing import Any
 
 from noetlvm.machine.instructions import CallTool
 from noetlvm.machine.messages import Work
-from noetlvm.testing.result import CallMade, shown
+from noetlvm.testing.result import CallLog, CallMade, shown
 from noetlvm.testing.script import Answer, Script, ScriptError, Scripts
 from noetlvm.tools.call import Outcome, ToolCall, Tools, error, ok
 from noetlvm.tools.inputs import plain
@@ -78,14 +78,6 @@ class SharedClock:
         return virtual, real, speed
 
 
-class Played(NamedTuple):
-    """What a host noted of an execution."""
-
-    calls: list[CallMade]
-    in_flight: int
-    """Most tools that ran at once."""
-
-
 class ScriptHost:
     """Holds the scripts of bundles and answers the calls of all workers."""
 
@@ -95,9 +87,7 @@ class ScriptHost:
         self._clock = clock
         self._scripts: dict[str, Script] = {}
         self._written: dict[str, Scripts] = {}
-        self._calls: dict[str, list[CallMade]] = {}
-        self._running: dict[str, int] = {}
-        self._most: dict[str, int] = {}
+        self._calls = CallLog()
         self._lock = Lock()
         self._listener = Listener(str(address), "AF_UNIX", backlog=16, authkey=_KEY)
         Thread(target=self._accept, daemon=True).start()
@@ -116,9 +106,9 @@ class ScriptHost:
         with self._lock:
             self._scripts[bundle], self._written[bundle] = Script(scripts), scripts
 
-    def played(self, execution_id: str) -> Played:
+    def played(self, execution_id: str) -> tuple[list[CallMade], int]:
         with self._lock:
-            return Played(list(self._calls.get(execution_id, ())), self._most.get(execution_id, 0))
+            return self._calls.played(execution_id)
 
     def _accept(self) -> None:
         while True:
@@ -138,28 +128,20 @@ class ScriptHost:
             except (EOFError, OSError):
                 return
 
-    def _script_of(self, bundle: str) -> Scripts | None:
-        return self._written.get(bundle)
-
     def _begin(self, bundle: str, execution: str, step: str, iteration: str, call: CallTool, visible: Any) -> Answer:
         made = CallMade(self._clock.now(), step, iteration, call.label, call.attempt, call.kind, visible, call.key)
-        self._calls.setdefault(execution, []).append(made)
-        running = self._running[execution] = self._running.get(execution, 0) + 1
-        self._most[execution] = max(self._most.get(execution, 0), running)
+        self._calls.begin(execution, made)
         try:
             answer = self._scripts[bundle].answer(step, iteration, call)
         except ScriptError as problem:
             return Answer(error("script", str(problem)))
         return answer or Answer(error("script", f"the script has no answer for `{call.label}`"))
 
-    def _end(self, execution: str) -> None:
-        self._running[execution] -= 1
-
 
 _REQUESTS: dict[str, Callable[..., Any]] = {
-    "script": ScriptHost._script_of,
+    "script": lambda host, bundle: host._written.get(bundle),
     "begin": ScriptHost._begin,
-    "end": ScriptHost._end,
+    "end": lambda host, execution: host._calls.end(execution),
 }
 
 

@@ -158,7 +158,7 @@ def opened_for_reading(store: str) -> tuple[StoreReader, ResultStore]:
     from noetlvm.store.sqlite import SqliteReader
 
     path = Path(store.removeprefix(SQLITE))
-    return SqliteReader(path), FileResults(path.with_name(f"{path.name}.results"))
+    return SqliteReader(path), FileResults.of_database(path)
 
 
 def judge_all(mode: ServiceMode, cases: Sequence[Case], done: Callable[[Case, list[str]], None]) -> None:

@@ -208,16 +208,13 @@ def _migrate(case: Case, implementation: Implementation, folder: Path) -> Iterat
         return
     migrated = folder / f"{case.id}.yaml"
     migrated.write_text(implementation.call("migrate", str(case.path)).out, encoding="utf-8")
-    errors = [row for row in implementation.call("lint", "--format", "json", str(migrated)).data() if _is_error(row)]
+    findings = implementation.call("lint", "--format", "json", str(migrated)).data()
+    errors = [finding for finding in findings if finding["severity"] == "error"]
     if errors:
         yield f"the result has errors: {errors[0]['message']}"
     elif not case.expect.get("compile_only"):
         given = str(case.path.with_suffix(".expect.json"))
         yield from _migrated_run(case, implementation.call("run", str(migrated), "--given", given).data())
-
-
-def _is_error(finding: dict[str, Any]) -> bool:
-    return bool(finding["severity"] == "error")
 
 
 def _migrated_run(case: Case, answer: dict[str, Any]) -> Iterator[str]:

@@ -26,9 +26,8 @@ from noetlvm.expr.values import (
     text,
     wrong_type,
 )
-from noetlvm.language.filters import FILTERS, FUNCTIONS
+from noetlvm.language.filters import FILTERS, FUNCTIONS, TESTS
 from noetlvm.language.methods import METHODS, Signature
-from noetlvm.language.tests import TESTS
 
 Test = Callable[..., bool]
 
@@ -46,10 +45,6 @@ def _remainder(wanted: int) -> Test:
     return lambda fuel, value: bool(modulo(fuel, value, 2) == wanted)
 
 
-def _divisible(fuel: Fuel, value: Data, num: Data) -> bool:
-    return bool(modulo(fuel, value, num) == 0)
-
-
 def _comparison(op: str) -> Test:
     compare = COMPARE[op]
 
@@ -59,18 +54,14 @@ def _comparison(op: str) -> Test:
     return holds
 
 
-def _in(fuel: Fuel, value: Data, seq: Data) -> bool:
-    return contains(fuel, value, seq)
-
-
 TEST_CALLS: dict[str, Test] = {
     "boolean": _of_type(bool),
     "defined": lambda fuel, value: type(value) is not Undefined,
-    "divisibleby": _divisible,
+    "divisibleby": lambda fuel, value, num: bool(modulo(fuel, value, num) == 0),
     "even": _remainder(0),
     "false": lambda fuel, value: value is False,
     "float": _of_type(float),
-    "in": _in,
+    "in": lambda fuel, value, seq: contains(fuel, value, seq),
     "integer": lambda fuel, value: isinstance(value, int) and not isinstance(value, bool),
     "iterable": _of_type(str, Undefined, *CONTAINERS),
     "lower": lambda fuel, value: text(fuel, value).islower(),

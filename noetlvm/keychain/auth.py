@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetlvm.keychain.shapes import SHAPES, postgres_url, shaped
-from noetlvm.language.auth_use import AuthUse, ShapeError, read_auth
+from noetlvm.language.keychain import AuthUse, ShapeError, read_auth
 
 API_KEY_HEADER = "X-API-Key"
 

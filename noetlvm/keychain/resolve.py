@@ -15,8 +15,7 @@ from noetlvm.keychain.file import open_file
 from noetlvm.keychain.options import KeychainOptionError, Options, ProviderChoice, read_options
 from noetlvm.keychain.shapes import ANY_SHAPE, SHAPES, SecretForm, secret_texts, shaped
 from noetlvm.keychain.source import Provider, ProviderError, SecretSource, open_environment
-from noetlvm.language.auth_use import ShapeError
-from noetlvm.language.keychain_kinds import plugins
+from noetlvm.language.keychain import ShapeError, plugins
 
 BUILTIN: dict[str, Provider] = {"environment": open_environment, "file": open_file, "command": open_command}
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from noetlvm.keychain.source import json_object
-from noetlvm.language.auth_use import ShapeError
+from noetlvm.language.keychain import ShapeError
 
 
 class SecretForm(NamedTuple):

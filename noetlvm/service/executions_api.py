@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import envelope
-from noetlvm.data.references import plain
+from noetlvm.data.references import Reference, plain
 from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Bundle
 from noetlvm.server.credentials import UnresolvedError
@@ -175,16 +175,8 @@ def show_execution(request: Request, execution_id: str) -> ExecutionView:
 )
 def show_ending(request: Request, execution_id: str) -> EndingView:
     """Show the ending of an execution, or its current status: ctx, result and failures."""
-    row = _row(request, execution_id)
-    ending = driver_of(request).ending(row)
-    return EndingView(
-        execution_id=row.execution_id,
-        status=row.status,
-        ctx=plain(ending.ctx),
-        result=plain(ending.result),
-        failures=plain(ending.failures),
-        event_count=ending.event_count,
-    )
+    ending = driver_of(request).ending(_row(request, execution_id))
+    return EndingView(**plain(ending._asdict()))
 
 
 @executions_router.get(
@@ -258,14 +250,8 @@ def show_result(request: Request, execution_id: str) -> Any:
     """Return the result of an execution, read from the result store if it is large."""
     row = _row(request, execution_id)
     driver = driver_of(request)
-    state = recovered(driver.store, row.execution_id, row.bundle)
-    return plain(_loaded(driver, state.result))
-
-
-def _loaded(driver: Driver, value: Any) -> Any:
-    from noetlvm.data.references import Reference
-
-    return decode(driver.results.get(value.key)) if type(value) is Reference else value
+    result = recovered(driver.store, row.execution_id, row.bundle).result
+    return plain(decode(driver.results.get(result.key)) if type(result) is Reference else result)
 
 
 @executions_router.post(

@@ -41,7 +41,10 @@ async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIte
                 if row is None:
                     return
                 while after < row.seq:
-                    page = await run_in_threadpool(_page, driver, execution_id, after, row.seq)
+                    last = min(after + PAGE, row.seq)
+                    page = await run_in_threadpool(
+                        lambda after, last: list(driver.store.events(execution_id, after, last)), after, last
+                    )
                     if not page:
                         break
                     after = page[-1].seq
@@ -61,7 +64,3 @@ async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIte
 def _text(row: Execution, recorded: Recorded) -> str:
     data = json.dumps(plain(envelope(row.execution_id, row.trace_id, recorded)), ensure_ascii=False)
     return f"id: {recorded.seq}\nevent: {recorded.event.name}\ndata: {data}\n\n"
-
-
-def _page(driver: Driver, execution_id: str, after: int, last: int) -> list[Recorded]:
-    return list(driver.store.events(execution_id, after, min(after + PAGE, last)))

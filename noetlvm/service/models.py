@@ -115,19 +115,8 @@ class ExecutionView(BaseModel):
 
     @classmethod
     def of(cls, row: Execution) -> ExecutionView:
-        return cls(
-            execution_id=row.execution_id,
-            path=row.path,
-            name=row.name,
-            bundle=row.bundle,
-            status=row.status,  # type: ignore[arg-type]  # pydantic checks it
-            started=row.started,
-            ended=row.ended,
-            parent=row.parent,
-            trace_id=row.trace_id,
-            counts=dict(row.counts),
-            event_count=row.seq,
-        )
+        same = {name: getattr(row, name) for name in cls.model_fields if name != "event_count"}
+        return cls(**same, event_count=row.seq)
 
 
 class ExecutionPage(BaseModel):

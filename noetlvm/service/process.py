@@ -41,7 +41,7 @@ def open_store(name: str) -> tuple[Store, ResultStore]:
         from noetlvm.store.sqlite import SqliteStore
 
         path = Path(name[len(SQLITE) :])
-        return SqliteStore(path), FileResults(path.with_name(f"{path.name}.results"))
+        return SqliteStore(path), FileResults.of_database(path)
     if name.startswith(POSTGRESQL):
         from noetlvm.results.postgres import PostgresResults
         from noetlvm.store.postgres import PostgresStore

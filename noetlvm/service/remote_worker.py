@@ -255,7 +255,7 @@ class RemoteWorker:
         playbook = self._bundle(work.bundle).program.playbooks[work.path]
         credentials = self._credentials(secrets)
         # A command without secrets may still read masks that another step's secrets left (S64).
-        redact = credentials.redact or (_unchanged if playbook.keychain else None)
+        redact = credentials.redact or ((lambda value: value) if playbook.keychain else None)
         offload = Offload(playbook.limits.max_payload_bytes, self._fetch, redact=redact)
         self._offloads[part] = offload
         run = PipelineRun(work, playbook, credentials, offload, self._ports_for(work, playbook))
@@ -391,10 +391,6 @@ class RemoteWorker:
     def _fetch(self, reference: Reference) -> bytes:
         # It blocks: a pipeline reads large results rarely, and needs them at once.
         return self._link.get(f"/api/v1/results/{reference.key}?worker={self.id}")
-
-
-def _unchanged(value: Any) -> Any:
-    return value
 
 
 def _lease(part: Part, lease: int) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from noetlvm.store.interface import Action, Store, StoreError
 
 if TYPE_CHECKING:
     from noetlvm.machine.loaded import Bundle
-    from noetlvm.results.memory import MemoryResults
+    from noetlvm.results.interface import MemoryResults
     from noetlvm.server.identity import NewIds
     from noetlvm.service.server_link import Exchange
     from noetlvm.sim.network import Network, WakeUpBus

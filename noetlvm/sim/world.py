@@ -16,7 +16,7 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
 from noetlvm.machine.state import State
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.recovery import folded, recovered
 from noetlvm.sim.faults import FAULT_SECONDS, FAULTS, Fault, random_schedule
 from noetlvm.sim.loop import WORLD, SimulatedLoop, StuckLoopError

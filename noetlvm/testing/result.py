@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from noetlvm.data.event import Event
 from noetlvm.data.references import Reference
 from noetlvm.machine.payload import whole
-from noetlvm.results.interface import ResultStore
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults, ResultStore
 from noetlvm.server.recovery import folded
 from noetlvm.store.interface import Execution, StoreReader
 
@@ -29,6 +29,27 @@ class CallMade(NamedTuple):
     inputs: dict[str, Any]
     key: str
     """The task run's identifier: the same for all its attempts."""
+
+
+class CallLog:
+    """The calls of executions, and how many tools of each ran at once at most."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, list[CallMade]] = {}
+        self._running: Counter[str] = Counter()
+        self._most: Counter[str] = Counter()
+
+    def begin(self, execution_id: str, made: CallMade) -> None:
+        self._calls.setdefault(execution_id, []).append(made)
+        self._running[execution_id] += 1
+        self._most[execution_id] = max(self._most[execution_id], self._running[execution_id])
+
+    def end(self, execution_id: str) -> None:
+        self._running[execution_id] -= 1
+
+    def played(self, execution_id: str) -> tuple[list[CallMade], int]:
+        """Return the calls of an execution, and how many tools ran at once at most."""
+        return list(self._calls.get(execution_id, ())), self._most[execution_id]
 
 
 class RunResult(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from pathlib import Path
@@ -46,7 +46,7 @@ def run_playbook(
     """
     requested = [(time, _action(action)) for time, action in controls]
     bundle = Bundle("bundle", b"", _program(playbook, others))
-    simulation = Simulation(Script(scripts or {}), _resolver(keychain or {}), schedule)
+    simulation = Simulation(Script(scripts or {}), resolver_of(lambda: keychain or {}), schedule)
     return _finished(simulation.run(bundle, payload or {}, execution_id, ctx or {}, requested))
 
 
@@ -85,12 +85,15 @@ def _text(playbook: str | PathLike[str]) -> str:
     return playbook if isinstance(playbook, str) else Path(playbook).read_text(encoding="utf-8")
 
 
-def _resolver(keychain: Mapping[str, Any]) -> Resolve:
+def resolver_of(keychain: Callable[[], Mapping[str, Any]]) -> Resolve:
+    """Return what resolves the entries of a test's keychain, each time as it is then."""
+
     def resolve(declared: tuple[KeychainEntry, ...]) -> Credentials:
-        missing = [one.name for one in declared if one.name not in keychain]
+        known = keychain() if declared else {}
+        missing = [one.name for one in declared if one.name not in known]
         if missing:
             raise UnresolvedError(f"the keychain entry `{missing[0]}` is not in the test's keychain")
-        entries = {one.name: keychain[one.name] for one in declared}
+        entries = {one.name: known[one.name] for one in declared}
         return Credentials(entries, secret_texts(entries))
 
     return resolve

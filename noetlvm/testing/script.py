@@ -101,10 +101,6 @@ def _in_words(text: str, call: CallTool) -> Answer:
         raise ScriptError(f"`{call.label}` is to answer `{text}`, which cannot be read: {problem}") from None
 
 
-def _ok(text: str, _call: CallTool) -> Outcome:
-    return ok(_data(text))
-
-
 def _http(text: str, _call: CallTool) -> Outcome:
     """Answer as `kind: http` does for a response of that status."""
     code, _, body = text.partition(" ")
@@ -116,29 +112,9 @@ def _http(text: str, _call: CallTool) -> Outcome:
     return error("http", f"the server answered {status}", retryable=retryable, result=result, http=part)
 
 
-def _error(text: str, _call: CallTool) -> Outcome:
+def _error(text: str, *, retryable: bool) -> Outcome:
     kind, _, message = text.partition(" ")
-    return error(kind or "scripted", message or "the script says so")
-
-
-def _retryable(text: str, _call: CallTool) -> Outcome:
-    kind, _, message = text.partition(" ")
-    return error(kind or "scripted", message or "the script says so", retryable=True)
-
-
-def _echo(_text: str, call: CallTool) -> Outcome:
-    """Return the tool's inputs."""
-    return ok(dict(call.inputs))
-
-
-def _bulk(text: str, _call: CallTool) -> Outcome:
-    """Return a text of that many characters."""
-    return ok("x" * int(text))
-
-
-def _unencodable(_text: str, _call: CallTool) -> Outcome:
-    """Return a value that is not data."""
-    return ok(object())
+    return error(kind or "scripted", message or "the script says so", retryable=retryable)
 
 
 def _data(text: str) -> Any:
@@ -147,12 +123,12 @@ def _data(text: str) -> Any:
 
 _FATES = frozenset({"lost", "late"})
 _WORDS: dict[str, Callable[[str, CallTool], Outcome]] = {
-    "ok": _ok,
+    "ok": lambda text, _call: ok(_data(text)),
     "http": _http,
-    "error": _error,
-    "retryable": _retryable,
-    "echo": _echo,
-    "bulk": _bulk,
-    "unencodable": _unencodable,
+    "error": lambda text, _call: _error(text, retryable=False),
+    "retryable": lambda text, _call: _error(text, retryable=True),
+    "echo": lambda _text, call: ok(dict(call.inputs)),
+    "bulk": lambda text, _call: ok("x" * int(text)),
+    "unencodable": lambda _text, _call: ok(object()),
 }
-"""How each word of a script is read."""
+"""How each word of a script is read: `echo` returns the inputs, `bulk` a text of so many characters."""

@@ -23,11 +23,11 @@ from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.messages import Decision, Input, LeaseLost
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import Resolve
 from noetlvm.store.interface import Action
 from noetlvm.store.memory import MemoryStore
-from noetlvm.testing.result import CallMade, RunResult, read_result, shown
+from noetlvm.testing.result import CallLog, CallMade, RunResult, read_result, shown
 from noetlvm.testing.script import Script, ScriptError
 from noetlvm.tools.call import Outcome, ToolCall, ok
 
@@ -89,12 +89,9 @@ class ScriptedTools:
 
     def __init__(self, script: Script, clock: VirtualClock) -> None:
         self.engine: Engine | None = None
-        self.calls: dict[str, list[CallMade]] = {}
-        self.most: dict[str, int] = {}
-        """Most tools that ran at once, by execution."""
+        self.calls = CallLog()
         self._script = script
         self._clock = clock
-        self._running: dict[str, int] = {}
 
     def at_once(self, call: ToolCall) -> Outcome | None:
         _, step, _, iteration = self._position(call)
@@ -112,26 +109,20 @@ class ScriptedTools:
         active = self.engine.server.active[execution]
         inputs = shown(active.offload.redacted(dict(call.inputs)))
         made = CallMade(self._clock.now(), step, iteration, call.label, call.attempt, call.kind, inputs, call.key)
-        self.calls.setdefault(execution, []).append(made)
-        running = self._running[execution] = self._running.get(execution, 0) + 1
-        self.most[execution] = max(self.most.get(execution, 0), running)
+        self.calls.begin(execution, made)
         try:
             if answer.fate:
                 thread = active.state.runs[run].threads[iteration]
                 self.engine.submit(active, LeaseLost(run, iteration, thread.lease))
             await self._clock.sleep(answer.takes)
         finally:
-            self._running[execution] -= 1
+            self.calls.end(execution)
         if answer.fate == "lost":
             raise asyncio.CancelledError
         return answer.outcome
 
     async def close(self) -> None:
         """Nothing is open."""
-
-    def played(self, execution_id: str) -> tuple[list[CallMade], int]:
-        """Return the calls of an execution, and how many tools ran at once at most."""
-        return self.calls.get(execution_id, []), self.most.get(execution_id, 0)
 
     def _position(self, call: ToolCall) -> tuple[str, str, int, str]:
         """Return execution, step, run and iteration of a call."""
@@ -196,7 +187,7 @@ class Simulation:
         await engine.run()
         row = self._store.execution(execution_id)
         assert row is not None  # it was started
-        return read_result(self._store, self._results, row, self._tools.played)
+        return read_result(self._store, self._results, row, self._tools.calls.played)
 
     async def _control(self, engine: Engine, execution_id: str, time: float, action: Action) -> None:
         await self._clock.sleep(time)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import duckdb
     from duckdb import DuckDBPyConnection, Statement
 
-    from noetlvm.language.auth_use import AuthUse
+    from noetlvm.language.keychain import AuthUse
     from noetlvm.tools.call import Resources
 
 KIND = ToolKind(
@@ -178,7 +178,7 @@ class _Params:
 
 def _attachments(call: ToolCall) -> list[str]:
     """Return the statements that attach what `attach` names. Raises InputError."""
-    from noetlvm.language.auth_use import ShapeError, read_auth
+    from noetlvm.language.keychain import ShapeError, read_auth
 
     found: list[str] = []
     given = call.inputs.get("attach", {})
@@ -227,7 +227,7 @@ def _postgres(alias: str, entry: Any, _use: AuthUse) -> list[str]:
 
 def _object_store(type_: str) -> Callable[[str, Any, AuthUse], list[str]]:
     def attach(alias: str, entry: Any, use: AuthUse) -> list[str]:
-        from noetlvm.language.auth_use import ShapeError
+        from noetlvm.language.keychain import ShapeError
 
         parts: Mapping[str, Any] = entry if isinstance(entry, Mapping) else {}
         key = parts.get("key_id") or parts.get("access_key_id")
@@ -244,7 +244,7 @@ def _object_store(type_: str) -> Callable[[str, Any, AuthUse], list[str]]:
 
 
 def _file(alias: str, entry: Any, _use: AuthUse) -> list[str]:
-    from noetlvm.language.auth_use import ShapeError
+    from noetlvm.language.keychain import ShapeError
 
     path = entry.get("path") or entry.get("database") if isinstance(entry, Mapping) else entry
     if not isinstance(path, str):

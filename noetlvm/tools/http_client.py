@@ -167,7 +167,7 @@ def _auth_headers(auth: Any) -> dict[str, str]:
     if auth is None:
         return {}
     from noetlvm.keychain.auth import http_headers
-    from noetlvm.language.auth_use import ShapeError
+    from noetlvm.language.keychain import ShapeError
 
     try:
         headers = http_headers(auth)
@@ -306,14 +306,11 @@ def _answered(request: HttpRequest, response: HttpResponse, body: bytes) -> Outc
         details = {"status": status, "retry_after": headers.get("retry-after")}
         sent = f"{request.method} {request.url.host}{request.url.path}"
         message = f"{sent} answered {status} {response.reason}".rstrip()
-        return error("http", message, retryable=_is_retryable(status), details=details, result=result, http=http)
+        retryable = status >= 500 or status in _RETRYABLE
+        return error("http", message, retryable=retryable, details=details, result=result, http=http)
     if is_invalid:
         return error("response", "the response's content type is JSON, and its body is not", result=result, http=http)
     return ok(result, http=http)
-
-
-def _is_retryable(status: int) -> bool:
-    return status >= 500 or status in _RETRYABLE
 
 
 def _parsed(content_type: str, body: bytes) -> tuple[Any, bool]:

@@ -67,7 +67,7 @@ def _canonical(
 
 def _entry(auth: Any, keychain: Mapping[str, Any]) -> Any:
     from noetlvm.keychain.auth import used_entry
-    from noetlvm.language.auth_use import ShapeError
+    from noetlvm.language.keychain import ShapeError
 
     try:
         return used_entry(auth, keychain)
@@ -217,22 +217,14 @@ def _base64(value: Any) -> str:
     return b64encode(value).decode()
 
 
-def _isoformat(value: Any) -> str:
-    return str(value.isoformat())
-
-
-def _seconds(value: Any) -> float:
-    return float(value.total_seconds())
-
-
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "str": str.__str__,
     "int": int.__int__,
     "float": float.__float__,
     "Decimal": _number,
-    "date": _isoformat,
-    "time": _isoformat,
-    "timedelta": _seconds,
+    "date": lambda value: str(value.isoformat()),
+    "time": lambda value: str(value.isoformat()),
+    "timedelta": lambda value: float(value.total_seconds()),
     "UUID": str,
     "bytes": _base64,
     "bytearray": _base64,

@@ -170,7 +170,7 @@ def _tls(parts: dict[str, Any]) -> Any:
 
 def _parts(call: ToolCall) -> dict[str, Any]:
     from noetlvm.keychain.auth import nats_parts
-    from noetlvm.language.auth_use import ShapeError
+    from noetlvm.language.keychain import ShapeError
 
     try:
         parts = nats_parts(call.auth) if call.auth is not None else {}

@@ -199,7 +199,7 @@ def _target(call: ToolCall) -> dict[str, Any]:
 def _auth_parts(auth: Any) -> dict[str, Any]:
     """Return the parts of a keychain entry. Raises InputError."""
     from noetlvm.keychain.auth import postgres_parts
-    from noetlvm.language.auth_use import ShapeError
+    from noetlvm.language.keychain import ShapeError
 
     try:
         return postgres_parts(auth)

@@ -40,8 +40,8 @@ class ToolRunner:
         limit = seconds = None
         try:
             ready = _ready(kind, call)
-            seconds = _seconds(ready.spec.get("timeout"))
-            if seconds is None:
+            seconds = ready.spec.get("timeout")
+            if not isinstance(seconds, int | float):
                 return await tool(ready, self._resources)
             async with asyncio.timeout(seconds) as limit:
                 return await tool(ready, self._resources)
@@ -50,7 +50,7 @@ class ToolRunner:
         except ExpressionError as lost:
             return error("stored", lost.message)
         except ModuleNotFoundError as missing:
-            return _missing(kind, missing)
+            return error("dependency", _needs(kind, missing.name))
         except TimeoutError as late:
             if limit is not None and limit.expired():
                 return error("timeout", f"it took longer than {seconds} s", retryable=True)
@@ -126,14 +126,6 @@ def _empty_parts(kind: ToolKind) -> Outcome:
 def _fields_of(part: str) -> tuple[str, ...]:
     prefix = f"outcome.{part}."
     return tuple(name.removeprefix(prefix) for name in FIELDS if name.startswith(prefix))
-
-
-def _seconds(timeout: Any) -> float | None:
-    return timeout if isinstance(timeout, int | float) else None
-
-
-def _missing(kind: ToolKind, missing: ModuleNotFoundError) -> Outcome:
-    return error("dependency", _needs(kind, missing.name))
 
 
 def _needs(kind: ToolKind, package: str | None) -> str:

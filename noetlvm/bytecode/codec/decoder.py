@@ -449,9 +449,6 @@ class Pools:
         """Return a number, or the expression that gives it."""
         return self.expression(number >> 1, at) if number & 1 else number >> 1
 
-    def _plain(self, number: int, at: int) -> int:
-        return number
-
     def _spread(self, number: int, at: int) -> int:
         if number > layout.SPREAD_BITS:
             self.reader.fail(MalformedCode.NO_SUCH_WORD, f"a spread is at most {layout.SPREAD_BITS}, not {number}", at)
@@ -478,6 +475,6 @@ _RESOLVE: Final[dict[Operand, Callable[[Pools, int, int], object]]] = {
     Operand.BACKOFF: _word_of(BACKOFFS),
     Operand.SPREAD: Pools._spread,
     **dict.fromkeys((Operand.TEXT, Operand.FILTER, Operand.TEST, Operand.FUNCTION, Operand.METHOD), Pools.text),
-    **dict.fromkeys((Operand.TARGET, Operand.COUNT, Operand.SLOT), Pools._plain),
+    **dict.fromkeys((Operand.TARGET, Operand.COUNT, Operand.SLOT), lambda _pools, number, _at: number),
 }
 """What an operand's number becomes."""

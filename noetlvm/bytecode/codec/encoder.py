@@ -217,10 +217,6 @@ def _place_in(words: tuple[str, ...]) -> Callable[[_Pools, object], int]:
     return place
 
 
-def _operand_number(_pools: _Pools, value: object) -> int:
-    return _number(value)
-
-
 _OPERANDS: Final[dict[Operand, Callable[[_Pools, object], int]]] = {
     Operand.CONST: _Pools.constant,
     Operand.WORDS: _Pools.words,
@@ -232,6 +228,6 @@ _OPERANDS: Final[dict[Operand, Callable[[_Pools, object], int]]] = {
     Operand.BACKOFF: _place_in(BACKOFFS),
     Operand.SPREAD: lambda _pools, value: _number(value, layout.SPREAD_BITS),
     **dict.fromkeys((Operand.TEXT, Operand.FILTER, Operand.TEST, Operand.FUNCTION, Operand.METHOD), _Pools.text),
-    **dict.fromkeys((Operand.TARGET, Operand.COUNT, Operand.SLOT), _operand_number),
+    **dict.fromkeys((Operand.TARGET, Operand.COUNT, Operand.SLOT), lambda _pools, value: _number(value)),
 }
 """How an operand becomes a number."""

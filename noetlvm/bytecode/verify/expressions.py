@@ -17,11 +17,10 @@ from noetlvm.bytecode.limits import FOR_DEPTH_MAX, STACK_MAX, TEXT_DEPTH_MAX
 from noetlvm.bytecode.program import ExpressionCode, Instruction, Value
 from noetlvm.bytecode.verify.lists import check_appends
 from noetlvm.bytecode.verify.operands import CheckError, check_operands, check_sizes, count_taken, integer, text
-from noetlvm.language.filters import FILTERS, FUNCTIONS
+from noetlvm.language.filters import FILTERS, FUNCTIONS, TESTS
 from noetlvm.language.methods import METHODS, Signature
 from noetlvm.language.names import NAME_CHARS_MAX, is_key
 from noetlvm.language.scopes import LOOP_ONLY, VISIBLE, TemplatePosition
-from noetlvm.language.tests import TESTS
 from noetlvm.record import Record
 
 Keys: TypeAlias = "list[str] | dict[str, Value]"

@@ -177,24 +177,12 @@ _Check: TypeAlias = Callable[[object, int, int], "str | None"]
 """From an operand, the length of its code and the number of its slots to what is wrong with it."""
 
 
-def _any(_value: object, _length: int, _slots: int) -> str | None:
-    return None
-
-
 def _text(value: object, _length: int, _slots: int) -> str | None:
     return None if isinstance(value, str) else "V003"
 
 
 def _words(value: object, _length: int, _slots: int) -> str | None:
     return None if isinstance(value, list) and all(isinstance(word, str) for word in value) else "V003"
-
-
-def _expression(value: object, _length: int, _slots: int) -> str | None:
-    return None if isinstance(value, ExpressionCode) else "V003"
-
-
-def _optional_expression(value: object, _length: int, _slots: int) -> str | None:
-    return None if value is None or isinstance(value, ExpressionCode) else "V003"
 
 
 def _count(value: object, _length: int, _slots: int) -> str | None:
@@ -235,11 +223,11 @@ def _word_of(table: tuple[str, ...]) -> _Check:
 
 
 _BY_KIND: dict[Operand, _Check] = {
-    Operand.CONST: _any,
+    Operand.CONST: lambda _value, _length, _slots: None,
     Operand.TEXT: _text,
     Operand.WORDS: _words,
-    Operand.EXPR: _expression,
-    Operand.OPTIONAL_EXPR: _optional_expression,
+    Operand.EXPR: lambda value, _length, _slots: None if isinstance(value, ExpressionCode) else "V003",
+    Operand.OPTIONAL_EXPR: lambda value, *_: None if value is None or isinstance(value, ExpressionCode) else "V003",
     Operand.TARGET: _target,
     Operand.COUNT: _count,
     Operand.LIMIT: _limit,

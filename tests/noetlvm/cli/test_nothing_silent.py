@@ -12,7 +12,7 @@ from noetlvm import api
 from noetlvm.bridge import compile_texts
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.loaded import Bundle
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.testing import run_playbook
 from noetlvm.tools.runner import MissingPackageError, ToolRunner

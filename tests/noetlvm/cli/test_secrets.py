@@ -11,7 +11,7 @@ import pytest
 from noetlvm.bridge import compile_playbooks
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.loaded import Bundle
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import Credentials
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import ToolRunner

@@ -13,8 +13,7 @@ from noetlvm.engine.engine import Engine
 from noetlvm.machine.loaded import Bundle, load_program
 from noetlvm.machine.payload import Offload
 from noetlvm.replay.exact import replay_exactly
-from noetlvm.results.interface import ResultStore
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults, ResultStore
 from noetlvm.server.active import Ending
 from noetlvm.server.recovery import folded
 from noetlvm.store.interface import Execution, Store

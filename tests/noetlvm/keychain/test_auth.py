@@ -8,7 +8,7 @@ import pytest
 
 from noetlvm.keychain.auth import http_headers, postgres_parts
 from noetlvm.keychain.shapes import SHAPES, shaped
-from noetlvm.language.auth_use import ShapeError
+from noetlvm.language.keychain import ShapeError
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from noetlvm.keychain.resolve import BUILTIN
 from noetlvm.keychain.shapes import SHAPES
-from noetlvm.language.keychain_kinds import FORMS, PLUGIN_KINDS, PROVIDERS
+from noetlvm.language.keychain import FORMS, PLUGIN_KINDS, PROVIDERS
 
 
 def test_lint_knows_every_form_and_every_provider() -> None:

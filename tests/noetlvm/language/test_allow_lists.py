@@ -18,9 +18,10 @@ from noetlvm.language.filters import (
     NAMED_BY_ARGUMENT,
     REJECTED_FILTERS,
     REJECTED_FUNCTIONS,
+    REJECTED_TESTS,
+    TESTS,
 )
 from noetlvm.language.methods import METHODS, REJECTED_METHODS, Signature
-from noetlvm.language.tests import REJECTED_TESTS, TESTS
 
 RECEIVERS: dict[str, Any] = {"str": "abc", "list": ["a"], "dict": {"a": 1}, "float": 1.0}
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from noetlvm.machine.payload import Offload
-from noetlvm.results.interface import reachable
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults, reachable
 from noetlvm.store.memory import MemoryStore
 from tests.noetlvm.store.records import append, event, execution
 

@@ -13,8 +13,7 @@ import pytest
 
 from noetlvm.language.placement import StoreName
 from noetlvm.results.files import FileResults
-from noetlvm.results.interface import Collected, ResultMissingError, ResultStore
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import Collected, MemoryResults, ResultMissingError, ResultStore
 from noetlvm.results.nats_object import NatsObjectResults
 from noetlvm.results.offered import OfferedResults
 from noetlvm.results.postgres import PostgresResults

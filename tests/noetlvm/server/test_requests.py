@@ -10,7 +10,7 @@ from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Cancel, Input, Pause, Request, WorkerReport
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.server.identity import new_ids
 from noetlvm.server.server import Server

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from fastapi.testclient import TestClient
 
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.service.app import service_app
 from noetlvm.service.driver import Driver

@@ -14,7 +14,7 @@ from noetlvm.data.event import Event
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import LeaseLost, Work, from_data
 from noetlvm.machine.state import FrameState
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker

@@ -13,7 +13,7 @@ from noetlvm.language.placement import StoreName
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import OpenWork, Work, from_data
 from noetlvm.machine.payload import Offload
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.results.offered import OfferedResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.server.recovery import BundleCache

@@ -15,7 +15,7 @@ import uvicorn
 from noetlvm.bridge import compile_texts
 from noetlvm.data.encoding import decode, encode
 from noetlvm.machine.loaded import Bundle
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.service import polling_api
 from noetlvm.service.app import service_app

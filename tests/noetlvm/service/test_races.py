@@ -16,7 +16,7 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Cancel, Pause, Resume, WorkerReport
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.server.identity import new_ids
 from noetlvm.server.server import Server

@@ -11,7 +11,7 @@ from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import OpenWork, Work, WorkerReport, from_data
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.server.identity import new_ids
 from noetlvm.server.server import CONTROLS, Server

@@ -12,7 +12,7 @@ import pytest
 
 from noetlvm.bridge import compile_texts
 from noetlvm.machine.loaded import Bundle
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.service.driver import Driver
 from noetlvm.service.process import LogLines

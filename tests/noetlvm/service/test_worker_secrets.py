@@ -11,7 +11,7 @@ import pytest
 from noetlvm.bridge import compile_texts
 from noetlvm.keychain import redaction
 from noetlvm.machine.loaded import Bundle
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import Credentials
 from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import RemoteWorker

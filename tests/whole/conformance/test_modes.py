@@ -21,7 +21,7 @@ from noetlvm.conformance.service_runs import MODES, ServiceMode, compared, judge
 from noetlvm.conformance.suite import Suite
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.loaded import Bundle
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing.result import RunResult, read_result
 from noetlvm.tools.runner import ToolRunner

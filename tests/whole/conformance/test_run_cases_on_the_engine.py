@@ -17,7 +17,7 @@ from noetlvm.machine.instructions import CallTool
 from noetlvm.machine.loaded import Bundle, load_program
 from noetlvm.machine.payload import Offload
 from noetlvm.replay.exact import replay_exactly
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import Credentials, UnresolvedError
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing.__main__ import run_given

@@ -16,9 +16,8 @@ from noetlvm.bytecode.program import (
     Program,
     Transition,
 )
-from noetlvm.language.filters import FILTERS, FUNCTIONS
+from noetlvm.language.filters import FILTERS, FUNCTIONS, TESTS
 from noetlvm.language.methods import METHODS
-from noetlvm.language.tests import TESTS
 from noetlvm.record import changed
 from tests.whole.fuzz.parts import Code, each_expression, each_playbook, each_step, expressions
 

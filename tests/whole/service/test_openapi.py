@@ -12,7 +12,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.service.app import service_app
 from noetlvm.service.driver import Driver

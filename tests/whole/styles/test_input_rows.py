@@ -16,7 +16,7 @@ from noetlc.lint.fixing import fix_text
 from noetlvm.bridge import compile_playbooks, compile_texts
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.loaded import Bundle
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.active import Ending
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.runner import ToolRunner

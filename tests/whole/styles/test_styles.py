@@ -19,7 +19,7 @@ from noetlvm.bridge import compile_playbooks
 from noetlvm.engine.engine import Engine
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.loaded import Bundle
-from noetlvm.results.memory import MemoryResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.server.active import Ending
 from noetlvm.server.credentials import Credentials
 from noetlvm.store.memory import MemoryStore
