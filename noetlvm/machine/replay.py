@@ -152,9 +152,8 @@ class LogReplay:
 
     def _input(self, at: int) -> Callable[[], Input] | None:
         """Return what reads the input whose first event has this position; None: the event was decided."""
+        at = self._report_with(at)
         event = self._log[at].event
-        if event.name == "step.started" and self._state.thread(event.run, "") is None:
-            event = self._following(at)  # the run of a loop starts with the report of an iteration
         if event.name == "step.failed" and "cancelled" in event.data:
             return TimerDue
         if event.name in _REPORTED:
@@ -163,6 +162,19 @@ class LogReplay:
             return self._lease_lost(event)
         read = _INPUTS.get(event.name)
         return partial(read, self, event, at) if read else None
+
+    def _report_with(self, at: int) -> int:
+        """Return the position of the event whose report began a run or an iteration: what follows of its thread.
+
+        So a decision that was cut before does not continue between the two. Other events were reported by themselves.
+        """
+        began, following = self._log[at].event, self._following(at)
+        if began.name not in BEGINNINGS or following is began:
+            return at
+        # The run of a loop starts with the report of an iteration.
+        is_of_loop = began.name == "step.started" and self._state.thread(began.run, "") is None
+        is_of_thread = following.run == began.run and (is_of_loop or following.iteration == began.iteration)
+        return self._report_with(at + 1) if following.name in _REPORTED and is_of_thread else at
 
     def _request(self, event: Event, at: int) -> Input:
         data = event.data
@@ -187,7 +199,8 @@ class LogReplay:
 
     def _retry(self, event: Event, at: int) -> Input:
         data = event.data
-        put_back = takewhile(lambda event: event.name == "token.enqueued", (one.event for one in self._log[at + 1 :]))
+        following = (one.event for one in self._log[at + 1 : at + 1 + data["tokens"]])
+        put_back = takewhile(lambda event: event.name == "token.enqueued", following)
         tokens = [Token(one.data["step"], one.data["args"], one.data.get("event"), False) for one in put_back]
         return Retry(data["execution"], data["bundle"], data["retried_from"], tokens, data["undone"])
 
