@@ -20,6 +20,7 @@ from noetlc.rules.rule import Rule
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Span
 from noetlvm.data.event import Event
+from noetlvm.expr import operations
 from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.machine import decide, fold, frame, instructions, loaded, settling
 from noetlvm.machine.fold import Journal
@@ -142,6 +143,23 @@ def other_labels(monkeypatch: pytest.MonkeyPatch) -> None:
             yield entry, label if is_named else f"{prefix}unnamed"
 
     monkeypatch.setattr(ast, "labelled", labelled)
+
+
+def labels_of_unnamed_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number in a generated label counts tasks without a label only."""
+
+    def labelled(entries: Any, prefix: str = "") -> Iterator[tuple[Any, str]]:
+        unnamed = 0
+        for entry in entries:
+            unnamed += entry.label is None
+            yield entry, entry.label.text if entry.label else f"{prefix}task_{unnamed}"
+
+    monkeypatch.setattr(ast, "labelled", labelled)
+
+
+def bare_names_in(*order: str) -> Break:
+    """Break: a name without a namespace is looked for in another order."""
+    return replaced(operations, "BARE_NAME_ORDER", order)
 
 
 def sugar_without(word: str, ending: str) -> Break:
