@@ -18,7 +18,7 @@ from noetlc.analysis.placement import placing_settings
 from noetlc.analysis.workbook_calls import NamesBeforeLabels
 from noetlc.canon.errors import TOO_LARGE, ExpansionBudget, ExpansionError
 from noetlc.canon.expansion import TaskOrigin, expand_pipeline, outer_layers
-from noetlc.canon.flow import keys, scalar
+from noetlc.canon.flow import made, scalar
 from noetlc.canon.spelling import canonical_spelling
 from noetlc.syntax import ast
 from noetlc.syntax.span import Source
@@ -107,15 +107,7 @@ def _with_keychain(playbook: ast.Playbook) -> ast.Playbook:
     implied = implied_keychain(playbook)
     if not implied:
         return playbook
-    entries = tuple(
-        ast.Credential(
-            span=used.span,
-            keys=keys(used.span, ("name", "kind")),
-            name=scalar(used.span, used.name),
-            kind=scalar(used.span, used.form),
-        )
-        for used in implied.values()
-    )
+    entries = tuple(made(ast.Credential, used.span, name=used.name, kind=used.form) for used in implied.values())
     return changed(playbook, keys={**playbook.keys, "keychain": entries[0].span}, keychain=entries)
 
 
@@ -142,5 +134,5 @@ class _Canonical(Rewriter):
 def _with_mode(router: ast.Router) -> ast.Router:
     spec = router.spec or ast.RouterSpec(span=router.span)
     mode = spec.mode or scalar(router.span, "exclusive")
-    spec = changed(spec, keys={**keys(mode.span, ("mode",)), **spec.keys}, mode=mode)
-    return changed(router, keys={**keys(router.span, ("spec",)), **router.keys}, spec=spec)
+    spec = changed(spec, keys={"mode": mode.span, **spec.keys}, mode=mode)
+    return changed(router, keys={"spec": router.span, **router.keys}, spec=spec)

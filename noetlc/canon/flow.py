@@ -67,6 +67,7 @@ from noetlc.canon.errors import ExpansionError
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import MappingEntry, Node, Scalar, ScalarValue
 from noetlc.syntax.span import Span
+from noetlc.syntax.tree import AnyStruct
 from noetlvm.bytecode.limits import LIMIT_MAX
 from noetlvm.record import Record, changed
 
@@ -289,53 +290,48 @@ def _round(block: ast.Repeat, label: str) -> dict[str, object]:
 def _flow_task(
     span: Span, label: str, flow: dict[str, object], *, test: Scalar | None = None, to: str | None = None
 ) -> ast.Task:
-    policy = _policy(span, test, to) if to is not None else None
-    spec = ast.TaskSpec(span=span, keys=keys(span, (FLOW,)), extra=(entry(span, FLOW, flow),))
-    return ast.Task(
-        span=span,
-        keys=keys(span, ("kind", "spec")),
-        label=scalar(span, label),
-        kind=scalar(span, "noop"),
-        spec=spec if policy is None else changed(spec, keys={**spec.keys, **keys(span, ("policy",))}, policy=policy),
-    )
+    spec = ast.TaskSpec(span=span, keys={FLOW: span}, extra=(entry(span, FLOW, flow),))
+    task = _noop(label, spec)
+    if to is None:
+        return task
+    go_on = [(test, made(ast.Then, span, do="continue"))] if test is not None else []
+    return with_policy(task, policy_of(span, *go_on, (None, made(ast.Then, span, do="jump", to=to))))
 
 
 def _wait_task(delay: Scalar, label: str) -> ast.Task:
     """Make a task that takes the given time: its retry waits, and `skip` leaves `_prev` unchanged."""
-    span = delay.span
-    again = ast.Then(
-        span=span,
-        keys=keys(span, ("do", "attempts", "delay")),
-        do=scalar(span, "retry"),
-        attempts=scalar(span, 2),
-        delay=delay,
-    )
-    skip = ast.Then(span=span, keys=keys(span, ("do",)), do=scalar(span, "skip"))
-    first = scalar(span, "{{ _attempt == 1 }}")
-    rules = (
-        ast.PolicyRule(span=span, keys=keys(span, ("when", "then")), when=first, then=again),
-        ast.PolicyRule(
-            span=span, keys=keys(span, ("else",)), else_=ast.RuleElse(span=span, keys=keys(span, ("then",)), then=skip)
-        ),
-    )
-    policy = ast.TaskPolicy(span=span, keys=keys(span, ("rules",)), rules=rules)
-    return ast.Task(
-        span=span,
-        keys=keys(span, ("kind", "spec")),
-        label=scalar(span, label),
-        kind=scalar(span, "noop"),
-        spec=ast.TaskSpec(span=span, keys=keys(span, ("policy",)), policy=policy),
-    )
+    again = made(ast.Then, delay.span, do="retry", attempts=2, delay=delay)
+    skip = made(ast.Then, delay.span, do="skip")
+    policy = policy_of(delay.span, ("{{ _attempt == 1 }}", again), (None, skip))
+    return _noop(label, made(ast.TaskSpec, delay.span, policy=policy))
 
 
-def _policy(span: Span, test: Scalar | None, to: str) -> ast.TaskPolicy:
-    jump = ast.Then(span=span, keys=keys(span, ("do", "to")), do=scalar(span, "jump"), to=scalar(span, to))
-    otherwise = ast.RuleElse(span=span, keys=keys(span, ("then",)), then=jump)
-    rules = [ast.PolicyRule(span=span, keys=keys(span, ("else",)), else_=otherwise)]
-    if test is not None:
-        go_on = ast.Then(span=span, keys=keys(span, ("do",)), do=scalar(span, "continue"))
-        rules.insert(0, ast.PolicyRule(span=span, keys=keys(span, ("when", "then")), when=test, then=go_on))
-    return ast.TaskPolicy(span=span, keys=keys(span, ("rules",)), rules=tuple(rules))
+def _noop(label: str, spec: ast.TaskSpec) -> ast.Task:
+    return changed(made(ast.Task, spec.span, kind="noop", spec=spec), label=scalar(spec.span, label))
+
+
+# ---- objects of the tree that no author wrote
+
+
+def made(cls: type[AnyStruct], span: Span, **fields: Any) -> AnyStruct:
+    """Make an object whose keys are the fields that are not None, in this order; a plain value becomes a scalar."""
+    given: dict[str, Any] = {
+        name: scalar(span, value) if isinstance(value, str | int) else value
+        for name, value in fields.items()
+        if value is not None
+    }
+    return cls(span=span, keys=keys(span, map(ast.yaml_key, given)), **given)
+
+
+def policy_of(span: Span, *choices: tuple[Scalar | str | None, ast.Then]) -> ast.TaskPolicy:
+    """Make a policy of guards and what they lead to; None is `else`."""
+    rules = [
+        made(ast.PolicyRule, span, else_=made(ast.RuleElse, span, then=then))
+        if when is None
+        else made(ast.PolicyRule, span, when=when, then=then)
+        for when, then in choices
+    ]
+    return made(ast.TaskPolicy, span, rules=tuple(rules))
 
 
 _BLOCK_WORDS = frozenset({"choose", "while", "until"})

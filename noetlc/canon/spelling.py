@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from noetlc.analysis.flow import DEFAULT_ATTEMPTS
 from noetlc.analysis.inputs import Respelling
-from noetlc.canon.flow import keys, scalar, with_policy
+from noetlc.canon.flow import made, policy_of, scalar, with_policy
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar
 from noetlc.syntax.span import Span
@@ -206,25 +206,9 @@ def retry_policy(value: Node) -> ast.TaskPolicy | None:
     waits = _growing_delay(scalars) if backoff == "exponential" else ""
     if waits:
         backoff, delay = "none", scalar(span, waits)
-    names = ("do", "attempts", "backoff", *(("delay",) if delay else ()))
-    retry = ast.Then(
-        span=span,
-        keys=keys(span, names),
-        do=scalar(span, "retry"),
-        attempts=attempts,
-        backoff=scalar(span, backoff),
-        delay=delay,
-    )
-    rules = (
-        _rule(span, when, retry),
-        *((_rule(span, _FAILED, _do(span, "fail")),) if when != _FAILED else ()),
-        ast.PolicyRule(
-            span=span,
-            keys=keys(span, ("else",)),
-            else_=ast.RuleElse(span=span, keys=keys(span, ("then",)), then=_do(span, "continue")),
-        ),
-    )
-    return ast.TaskPolicy(span=span, keys=keys(span, ("rules",)), rules=rules)
+    retry = made(ast.Then, span, do="retry", attempts=attempts, backoff=backoff, delay=delay)
+    fail = [(f"{{{{ {_FAILED} }}}}", made(ast.Then, span, do="fail"))] if when != _FAILED else []
+    return policy_of(span, (f"{{{{ {when} }}}}", retry), *fail, (None, made(ast.Then, span, do="continue")))
 
 
 def _backoff(given: dict[str, Scalar]) -> str | None:
@@ -259,16 +243,6 @@ def _condition(when: Scalar | None) -> str | None:
         return None
     condition = text.removeprefix("{{").removesuffix("}}").strip()
     return f"{_FAILED} and ({_RETRY_NAME.sub(lambda found: _RETRY_NAMES[found[0]], condition)})"
-
-
-def _rule(span: Span, when: str, then: ast.Then) -> ast.PolicyRule:
-    return ast.PolicyRule(
-        span=span, keys=keys(span, ("when", "then")), when=scalar(span, f"{{{{ {when} }}}}"), then=then
-    )
-
-
-def _do(span: Span, directive: str) -> ast.Then:
-    return ast.Then(span=span, keys=keys(span, ("do",)), do=scalar(span, directive))
 
 
 def _target(kind: ToolKind, name: str) -> str:
