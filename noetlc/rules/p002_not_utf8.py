@@ -4,10 +4,10 @@ from noetlc.syntax.span import ProblemKind
 
 class NotUtf8(ProblemRule):
     severity = Severity.ERROR
-    summary = "The file holds bytes that are not UTF-8."
+    summary = "The file contains bytes that are not UTF-8."
     why = (
-        "A playbook is UTF-8 text. A file saved in another encoding reads differently on every machine, "
-        "and the names in it no longer match what the author sees."
+        "A playbook is UTF-8 text. A file in another encoding is read differently on each machine, and its names no "
+        "longer match those that the author sees."
     )
     example = """
       apiVersion: noetl.io/v2

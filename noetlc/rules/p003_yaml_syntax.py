@@ -6,8 +6,8 @@ class YamlSyntax(ProblemRule):
     severity = Severity.ERROR
     summary = "The text is not well-formed YAML."
     why = (
-        "A line that is not YAML cannot be checked. The linter skips the line and continues, so the rest of the file "
-        "is still checked for what does not depend on it."
+        "A line that is not YAML cannot be checked. The linter skips the line and checks the rest of the file, as "
+        "far as it does not depend on that line."
     )
     example = """
       - step: start

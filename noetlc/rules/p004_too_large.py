@@ -6,9 +6,9 @@ class TooLarge(ProblemRule):
     severity = Severity.ERROR
     summary = "The document is too large, too deep, or its aliases repeat too much."
     why = (
-        "A few hundred bytes of nested aliases can stand for billions of nodes. Reading stops at a fixed size "
-        "(8 MiB unless configured), 64 levels, a million nodes and 100,000 nodes repeated by aliases and merge keys, "
-        "so that no file can exhaust the machine that checks it."
+        "A few hundred bytes of nested aliases can stand for billions of nodes. To protect the machine that checks a "
+        "file, reading stops at a fixed size (8 MiB unless configured), 64 levels, a million nodes, and 100,000 "
+        "nodes that aliases and merge keys repeat."
     )
     example = f"""
       apiVersion: noetl.io/v2

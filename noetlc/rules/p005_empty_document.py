@@ -4,7 +4,7 @@ from noetlc.syntax.span import ProblemKind
 
 class EmptyDocument(ProblemRule):
     severity = Severity.ERROR
-    summary = "The file is empty, or holds only comments."
+    summary = "The file is empty or contains only comments."
     why = "An empty file is usually a failed checkout or a template that rendered to nothing. It runs nothing."
     example = """
     - # the nightly load, to be written

@@ -4,8 +4,8 @@ from noetlc.syntax.span import ProblemKind
 
 class MultipleDocuments(ProblemRule):
     severity = Severity.ERROR
-    summary = "The file holds more than one YAML document."
-    why = "Only the first document of a file would ever run. The others would be ignored without a warning."
+    summary = "The file contains more than one YAML document."
+    why = "Only the first document of a file would run. The others would be ignored without a warning."
     example = """
       apiVersion: noetl.io/v2
       kind: Playbook

@@ -6,8 +6,8 @@ class YamlTag(ProblemRule):
     severity = Severity.ERROR
     summary = "A value has a YAML tag that playbooks do not support, or that does not fit the value."
     why = (
-        "Tags make a YAML library build objects of its own. A playbook is plain data: strings, numbers, booleans, "
-        "null, lists and mappings."
+        "A YAML library creates objects for tags. A playbook is plain data: strings, numbers, booleans, null, lists "
+        "and mappings."
     )
     example = """
       - step: fetch

@@ -4,7 +4,7 @@ from noetlc.syntax.span import ProblemKind
 
 class MergeValue(ProblemRule):
     severity = Severity.ERROR
-    summary = "A merge key (`<<`) is given something that is not a mapping."
+    summary = "The value of a merge key (`<<`) is not a mapping."
     why = "There is nothing to merge, so the fields that the author expects are absent."
     example = """
       - step: fetch

@@ -5,8 +5,8 @@ class UnusedIgnore(Rule):
     severity = Severity.NOTE
     summary = "An ignore comment suppresses nothing."
     why = (
-        "The finding that it suppressed is gone, and it would hide the next mistake on that line. Found after all "
-        "other rules have run, when the comments are applied."
+        "The finding that the comment suppressed no longer exists, and the comment would hide the next mistake on "
+        "that line. This rule runs after all others."
     )
     example = """
       - step: start

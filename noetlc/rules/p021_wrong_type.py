@@ -4,8 +4,8 @@ from noetlc.syntax.span import Problem, ProblemKind
 
 class WrongType(ProblemRule):
     severity = Severity.ERROR
-    summary = "A value is not of the type, or not one of the words, that its place takes."
-    why = "A task or a setting with such a value would fail, or be refused, at run time."
+    summary = "A value does not have the required type, or is not one of the allowed words."
+    why = "A task or setting with such a value fails or is refused at run time."
     example = """
       - step: fan_out
         loop:

@@ -22,8 +22,8 @@ _SHOW = {
 
 class MissingKey(Rule):
     severity = Severity.ERROR
-    summary = "An object lacks a key that it must have."
-    why = "Without it there is nothing to run, to loop over, or to route to; the runtime refuses such a playbook."
+    summary = "A required key is missing."
+    why = "Without it there is nothing to run, to loop over, or to route to. The runtime refuses such a playbook."
     example = """
       - step: each_city
         loop:

@@ -7,7 +7,7 @@ class ApiVersion(Rule):
     severity = Severity.ERROR
     stops_compiler = False
     summary = "`apiVersion` is not `noetl.io/v2`."
-    why = "The version names the language of the rest of the file. Guessing it changes what the file means."
+    why = "The version defines the language of the file. Guessing it could change the meaning of the file."
     example = """
     - apiVersion: noetl.io/v1
     + apiVersion: noetl.io/v2

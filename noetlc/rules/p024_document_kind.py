@@ -15,7 +15,7 @@ class DocumentKind(Rule):
     severity = Severity.ERROR
     stops_compiler = False
     summary = "`kind` is not `Playbook`."
-    why = "Catalogues and tools recognise a playbook by its kind. With another word they skip the file."
+    why = "Catalogues and tools recognise a playbook by its kind, and skip files with another kind."
     example = """
       apiVersion: noetl.io/v2
     - kind: playbook

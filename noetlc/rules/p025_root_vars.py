@@ -8,8 +8,8 @@ class RootVars(ClaimRule):
     stops_compiler = False
     summary = "A playbook has `vars` at its root."
     why = (
-        "Variables that any step may change at any time make a run impossible to replay. Inputs are `workload`, which "
-        "never changes; state is `ctx`, which changes only by recorded patches."
+        "If any step could change variables at any time, a run could not be replayed. Inputs belong in `workload`, "
+        "which never changes; state belongs in `ctx`, which changes only by recorded patches."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -29,6 +29,6 @@ class RootVars(ClaimRule):
         return self.finding(
             problem.span,
             "a playbook has no `vars`",
-            "write inputs and their defaults under `workload`, and keep state with `set_ctx` (or `set_iter` in a loop)",
+            "write inputs and their defaults under `workload`; store state with `set_ctx` (`set_iter` in a loop)",
             fix=rename(model, problem.span, "workload", safe=False),
         )

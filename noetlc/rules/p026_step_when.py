@@ -7,10 +7,10 @@ ADMIT_SHAPE = "`spec: {policy: {admit: {rules: [{when: …, then: {allow: true}}
 
 class StepWhen(ClaimRule):
     severity = Severity.ERROR
-    summary = "A step has a `when` of its own."
+    summary = "A step has a `when`."
     why = (
-        "A `when` does not define whether a token that is not admitted waits or is dropped. Admission rules define it; "
-        "a `when` on the arc prevents the token."
+        "A `when` on a step does not define whether a token that is not admitted waits or is dropped. Admission "
+        "rules define this. A `when` on an arc prevents the token from being created."
     )
     example = """
       - step: notify

@@ -13,7 +13,7 @@ _KEYS = frozenset(OTHER_NAMES) - {"expr"}
 class ConditionKey(ClaimRule):
     severity = Severity.ERROR
     summary = "A condition is written as `if`, `condition`, `unless` or the like."
-    why = "The language has one word for conditions, `when`. Under any other the condition is never tested."
+    why = "The keyword for conditions is `when`. A condition under another key is never evaluated."
     example = """
       - step: start
         tool: {kind: noop}

@@ -8,10 +8,10 @@ from noetlvm.language.names import LABEL, NAME_CHARS_MAX, ONE_LINE, STEP_NAME, V
 
 class BadName(Rule):
     severity = Severity.ERROR
-    summary = "A name is not plain, or too long: of a playbook, step, label, iterator or credential."
+    summary = "The name of a playbook, step, label, iterator or credential is not a plain name, or is too long."
     why = (
-        "Names end up in expressions (`iter.city`, `keychain.pg`), in jumps and in the labels of events. An expression "
-        "cannot read a name with a space in it, and every event has a size limit. Dots are for the parts of generated "
+        "Names are used in expressions (`iter.city`, `keychain.pg`), in jumps and in events. An expression cannot "
+        "read a name that contains a space, and the size of an event is limited. Dots are reserved for generated "
         "labels (`save.insert`)."
     )
     example = """
@@ -28,16 +28,20 @@ class BadName(Rule):
                 continue
             if len(name.text) > NAME_CHARS_MAX:
                 message = f"{what} has up to {NAME_CHARS_MAX:,} characters, and this has {len(name.text):,}"
-                yield self.finding(name.span, message, "write a shorter one")
+                yield self.finding(name.span, message, "write a shorter name")
             elif pattern is STEP_NAME and "/" in name.text and pattern.match(name.text):
                 yield self.finding(
                     name.span,
-                    f"`{name.text}` is not a plain name: templates cannot read the step's result by it",
+                    f"`{name.text}` is not a plain name, so templates cannot read the result of the step",
                     f"use underscores: `{_corrected(name.text)}`",
                     severity=Severity.WARNING,
                 )
             elif pattern is ONE_LINE and not pattern.match(name.text):
-                yield self.finding(name.span, f"{what} is empty or has a control character", "write it on one line")
+                yield self.finding(
+                    name.span,
+                    f"{what} is empty or has a control character",
+                    "write it on one line, without control characters",
+                )
             elif not pattern.match(name.text):
                 hyphen = "" if pattern is VARIABLE else " or hyphens"
                 yield self.finding(

@@ -4,7 +4,7 @@ from noetlc.rules.rule import Findings, Model, Rule, Severity
 class EmptyWorkflow(Rule):
     severity = Severity.ERROR
     summary = "`workflow` has no steps."
-    why = "An execution begins with a token in its first step, so a workflow needs at least one."
+    why = "An execution starts with a token in its first step, so a workflow needs at least one step."
     example = """
       apiVersion: noetl.io/v2
       kind: Playbook

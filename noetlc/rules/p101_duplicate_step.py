@@ -4,7 +4,10 @@ from noetlc.rules.rule import Findings, Model, Related, Rule, Severity
 class DuplicateStep(Rule):
     severity = Severity.ERROR
     summary = "Two steps have the same name."
-    why = "An arc names its target. With two steps of one name, one of them gets every token and the other never runs."
+    why = (
+        "An arc names its target. If two steps have the same name, one of them gets every token and the other never "
+        "runs."
+    )
     example = """
       - step: load
         tool: {kind: noop}

@@ -6,7 +6,8 @@ class DuplicateLabel(Rule):
     severity = Severity.ERROR
     summary = "Two tasks of one pipeline have the same label."
     why = (
-        "Jumps and events refer to tasks by label. With two tasks of one label it is undefined which of them is meant."
+        "Jumps and events refer to tasks by label. If two tasks have the same label, it is undefined which one is "
+        "meant."
     )
     example = """
       - step: sync
@@ -32,6 +33,6 @@ class DuplicateLabel(Rule):
         return self.finding(
             view.name_span,
             f"the label `{view.label}` is taken",
-            "give each task of the pipeline a label of its own",
+            "give each task of the pipeline a different label",
             related=[Related(other.name_span, f"the other task is here{generated}")],
         )

@@ -7,7 +7,7 @@ from noetlc.syntax.nodes import Scalar
 class UnknownJumpTarget(Rule):
     severity = Severity.ERROR
     summary = "A `jump` names a task that is not in its pipeline."
-    why = "A jump stays inside its step. Without such a label there, the pipeline cannot continue."
+    why = "A jump stays inside its step. If the step has no such label, the pipeline cannot continue."
     example = """
       - step: pages
         loop: {in: [1, 2], iterator: page}
@@ -40,5 +40,5 @@ class UnknownJumpTarget(Rule):
         help = f"did you mean `{meant}`?" if meant else others
         if target.text in model.steps_by_name:
             help = "a jump cannot leave its step: route to another step with an arc of `next`"
-        message = f"`{view.label}` jumps to `{target.text}`, and there is no task of that label"
+        message = f"`{view.label}` jumps to `{target.text}`, but no task has that label"
         return self.finding(target.span, message, help, fix=rewrite(target, meant))

@@ -5,7 +5,7 @@ from noetlc.rules.rule import Findings, Model, Related, Rule, Severity
 class JumpIntoSugar(Rule):
     severity = Severity.ERROR
     summary = "A `jump` enters a `choose`, `while` or `until` from outside."
-    why = "The jump would bypass the block's condition and its round counter."
+    why = "The jump would bypass the condition and the round counter of the block."
     example = """
       - step: poll
         tool:

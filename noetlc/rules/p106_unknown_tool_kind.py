@@ -11,10 +11,10 @@ _LEFT_TO_OTHERS = frozenset({"sink"})
 class UnknownToolKind(Rule):
     severity = Severity.ERROR
     stops_compiler = False
-    summary = "A task's `kind` is not a known tool."
+    summary = "The `kind` of a task is not a known tool kind."
     why = (
-        "No worker can run the task. Kinds come with the virtual machine or from installed packages; a kind that only "
-        "the workers have can be allowed in the configuration (`tool-kinds`, or `allow-unknown-kinds = true`)."
+        "No worker can run the task. Tool kinds are built in or come from installed packages. A kind that only your "
+        "workers have can be allowed in the configuration (`tool-kinds`, or `allow-unknown-kinds = true`)."
     )
     example = """
       - step: fetch
@@ -39,7 +39,7 @@ class UnknownToolKind(Rule):
         meant = nearest(kind.text, names)
         help = f"did you mean `{meant}`?" if meant else "known kinds: " + ", ".join(f"`{name}`" for name in names)
         if reason:
-            help = f"a package offers it, but it cannot be used: {reason}"
+            help = f"a package provides it, but it cannot be loaded: {reason}"
         elif kind.text in PLUGIN_KINDS:
             message = (
                 f"the tool kind `{kind.text}` needs a plugin for {PLUGIN_KINDS[kind.text]}, which is not installed"

@@ -4,8 +4,8 @@ from noetlc.syntax.nodes import Scalar
 
 class UnknownWorkbookTask(Rule):
     severity = Severity.ERROR
-    summary = "A workbook task is used that `workbook.tasks` does not define."
-    why = "The compiler puts the workbook's tasks in place of the call. There is nothing to put there."
+    summary = "A call names a workbook task that `workbook.tasks` does not define."
+    why = "The compiler replaces the call with the tasks of that name, and there are none."
     example = """
       apiVersion: noetl.io/v2
       kind: Playbook

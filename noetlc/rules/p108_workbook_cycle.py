@@ -8,7 +8,7 @@ from noetlc.syntax.nodes import Scalar
 class WorkbookCycle(Rule):
     severity = Severity.ERROR
     summary = "A workbook task contains itself, directly or through others."
-    why = "Workbook tasks are put in place of their calls before anything runs. A cycle would never end."
+    why = "Calls of workbook tasks are replaced by the tasks before anything runs. A cycle would never end."
     example = """
       apiVersion: noetl.io/v2
       kind: Playbook
@@ -53,7 +53,7 @@ class WorkbookCycle(Rule):
             elif call.text in path:
                 cycle = " → ".join([*path[path.index(call.text) :], call.text])
                 yield self.finding(
-                    call.span, f"the workbook task contains itself: {cycle}", "break the cycle at one of its calls"
+                    call.span, f"the workbook task contains itself: {cycle}", "remove one of the calls in the cycle"
                 )
             elif call.text in calls and call.text not in done:
                 enter(call.text)

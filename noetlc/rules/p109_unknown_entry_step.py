@@ -5,7 +5,7 @@ from noetlvm.nearest import did_you_mean
 class UnknownEntryStep(Rule):
     severity = Severity.ERROR
     summary = "`executor.spec.entry_step` or `final_step` names a step that does not exist."
-    why = "The first token, or the last one, would have no place to go, and the execution request would be refused."
+    why = "The first or the last token would have no target, and the request would be refused."
     example = """
       apiVersion: noetl.io/v2
       kind: Playbook
@@ -25,6 +25,6 @@ class UnknownEntryStep(Rule):
             if name and name.text not in model.steps_by_name:
                 yield self.finding(
                     name.span,
-                    f"`{key}` names `{name.text}`, and there is no such step",
+                    f"`{key}` names `{name.text}`, but there is no such step",
                     did_you_mean(name.text, model.steps_by_name) or "name one of the steps of the workflow",
                 )

@@ -12,9 +12,9 @@ class UndeclaredCredential(Rule):
     stops_compiler = False
     summary = "`auth` or `keychain.<name>` uses a credential that `keychain` does not declare."
     why = (
-        "Credentials are resolved before the first step, from the declarations at the root. One that is not declared "
-        "is not there when the task needs it. In a playbook without any `keychain` it is a warning: what its tasks "
-        "name is then looked up in the form that the tool needs."
+        "Credentials are resolved before the first step, from the declarations at the root. An undeclared credential "
+        "is not available when the task needs it. In a playbook without a `keychain` section this is a warning, "
+        "because each credential is then looked up in the form that its tool needs."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -76,7 +76,7 @@ def _declared(model: Model, implied: list[NamedEntry]) -> Fix | None:
     text = "\n".join(["keychain:", *lines, ""])
     is_whole = len(lines) == len(implied)
     return (
-        Fix("declare what the tasks name", (Edit(Span(after.start, after.start), text),), safe=True)
+        Fix("declare the credentials that tasks use", (Edit(Span(after.start, after.start), text),), safe=True)
         if is_whole
         else None
     )

@@ -4,7 +4,7 @@ from noetlc.rules.rule import Findings, Model, Related, Rule, Severity
 class DuplicateCredential(Rule):
     severity = Severity.ERROR
     summary = "Two keychain entries have the same name."
-    why = "A task that names the credential would get one of the two, and it is undefined which."
+    why = "For a task that names the credential it is undefined which of the two it gets."
     example = """
       apiVersion: noetl.io/v2
       kind: Playbook

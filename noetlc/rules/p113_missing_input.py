@@ -9,8 +9,8 @@ from noetlvm.language.tool_kinds import Choice, Input, ToolKind
 class MissingInput(Rule):
     severity = Severity.ERROR
     stops_compiler = False
-    summary = "A task lacks an input that its tool needs, or gives two that exclude each other."
-    why = "The tool would fail on every call. A retry does not help."
+    summary = "A task lacks a required input, or has two inputs that exclude each other."
+    why = "The tool would fail on every call, and a retry would not help."
     example = """
       - step: fetch
         tool:
@@ -48,11 +48,11 @@ class MissingInput(Rule):
         names = one_of(f"`{name}`" for name in choice.names)
         if len(found) > 1 and choice.rule != "at least one":
             both = " and ".join(f"`{name}`" for name in found)
-            yield self._finding(view, f"`{kind.name}` takes {choice.rule} of {names}, not {both}", "keep one of them")
+            yield self._finding(view, f"`{kind.name}` takes {choice.rule} of {names}, not {both}", "remove one of them")
         elif not found and choice.rule == "exactly one":
             yield self._finding(view, f"`{kind.name}` needs {names}", "add one of them")
         elif not found and choice.rule == "at least one":
-            message = f"`{kind.name}` is given neither of {names}; only the worker's environment can supply it"
+            message = f"`{kind.name}` has neither of {names}; only the environment of the worker can provide them"
             yield self._finding(view, message, "add one of them", Severity.WARNING)
 
     def _finding(self, view: TaskView, message: str, help: str, severity: Severity | None = None) -> Finding:

@@ -11,10 +11,10 @@ from noetlvm.record import changed
 class UnknownInput(Rule):
     severity = Severity.ERROR
     stops_compiler = False
-    summary = "A task gives an input that its tool does not have."
+    summary = "A task has an input that its tool does not have."
     why = (
-        "The tool never reads it, so a misspelt filter is not applied and a misspelt header is not sent. It is a "
-        "warning if no input of the tool is similar, because then the task does the same without it."
+        "The tool ignores the input, so a misspelt filter is not applied and a misspelt header is not sent. This is "
+        "a warning if no input of the tool has a similar name."
     )
     example = """
       - step: fetch

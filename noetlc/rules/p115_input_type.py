@@ -21,8 +21,11 @@ _TITLES = {
 class InputType(Rule):
     severity = Severity.ERROR
     stops_compiler = False
-    summary = "A task input is not of the type, or not one of the words, that its tool takes."
-    why = "The tool refuses it on every call. A template may stand for any type, because its value is known only later."
+    summary = "An input does not have the required type, or is not one of the allowed words."
+    why = (
+        "The tool refuses it on every call. A template is allowed for any type, because its value is not known "
+        "before the run."
+    )
     example = """
       - step: fetch
         tool:
@@ -64,7 +67,9 @@ class InputType(Rule):
         elif declared.choices and isinstance(value, Scalar) and not _is_choice(value, declared):
             listed = one_of(f"`{choice}`" for choice in declared.choices)
             meant = did_you_mean(value.text, declared.choices)
-            yield self.finding(value.span, f"`{name}` must be {listed}, not `{value.text}`", meant or "pick one")
+            yield self.finding(
+                value.span, f"`{name}` must be {listed}, not `{value.text}`", meant or "write one of them"
+            )
 
 
 def _is_choice(value: Scalar, declared: Input) -> bool:

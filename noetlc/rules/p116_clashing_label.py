@@ -3,10 +3,10 @@ from noetlc.rules.rule import Findings, Model, RefusalRule, Severity
 
 class ClashingLabel(RefusalRule):
     severity = Severity.ERROR
-    summary = "A task has a label that a block or a workbook call generates."
+    summary = "A task has the label that a block or a workbook call generates."
     why = (
-        "Blocks and workbook calls become tasks with labels of their own, such as `choose_1.end` or `save.insert`. "
-        "Jumps and events refer to tasks by label, so no other task may have it."
+        "Blocks and workbook calls expand to tasks with generated labels, such as `choose_1.end` or `save.insert`. "
+        "Jumps and events refer to tasks by label, so no other task may have the same label."
     )
     example = """
       - step: start

@@ -3,10 +3,11 @@ from noetlc.rules.rule import RefusalRule, Severity
 
 class WorkbookArguments(RefusalRule):
     severity = Severity.ERROR
-    summary = "The arguments of a workbook call cannot be put where its tasks read them."
+    summary = "The arguments of a workbook call cannot be inserted where its tasks read them."
     why = (
-        "The compiler writes each argument in place of `args.name`. For that it must see them by name, each must be "
-        "one expression, and a name in it must mean the same in the template that it is put into."
+        "The compiler replaces `args.name` with the argument. So the names of the arguments must be known, each "
+        "argument must be one expression, and the names in it must have the same meaning in the template where it is "
+        "inserted."
     )
     example = """
       apiVersion: noetl.io/v2

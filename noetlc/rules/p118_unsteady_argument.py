@@ -3,10 +3,10 @@ from noetlc.rules.rule import RefusalRule, Severity
 
 class UnsteadyArgument(RefusalRule):
     severity = Severity.ERROR
-    summary = "A workbook task reads an argument after the values in it may have changed."
+    summary = "A workbook task reads an argument after its value may have changed."
     why = (
-        "An argument is evaluated where it is read. By then `_prev`, and what the tasks of the call write, may differ "
-        "from their values at the call, and the task would silently use another value."
+        "An argument is evaluated where it is read. By then, `_prev` and values that the tasks of the call write may "
+        "differ from those at the call, and the task would use another value without a warning."
     )
     example = """
       apiVersion: noetl.io/v2

@@ -3,10 +3,10 @@ from noetlc.rules.rule import RefusalRule, Severity
 
 class WorkbookPolicy(RefusalRule):
     severity = Severity.ERROR
-    summary = "A workbook call has a policy that no single task can take over."
+    summary = "A workbook call has a policy that cannot be applied to a single task."
     why = (
-        "A policy handles one outcome. A call that expands to several tasks has none of its own, and a task that has a "
-        "policy cannot have two."
+        "A policy handles one outcome. A call that expands to several tasks has no outcome of its own, and a task "
+        "cannot have two policies."
     )
     example = """
       apiVersion: noetl.io/v2

@@ -6,7 +6,7 @@ class WorkbookTooLarge(RefusalRule):
     summary = "Nested workbook calls expand to too many tasks, too much text, too long labels or too deep a nesting."
     why = (
         "Each call is replaced by its tasks. Nested calls multiply, so a few lines can expand to more tasks than fit "
-        "into memory. The limits are far above what playbooks need."
+        "into memory."
     )
     example = """
       apiVersion: noetl.io/v2

@@ -7,10 +7,10 @@ from noetlvm.nearest import nearest
 
 class UnknownSetting(Rule):
     severity = Severity.WARNING
-    summary = "A task's own `spec` has a key that its tool does not have."
+    summary = "The `spec` of a task has a key that its tool does not have."
     why = (
-        "The tool never reads it, so a misspelt time limit is not applied. A `spec` further out may have keys for "
-        "tools of other kinds; the task's own is for this one. It is an error if the key is similar to a known one."
+        "The tool ignores the key, so a misspelt time limit is not applied. The `spec` of a step or of the executor "
+        "may have keys for other tool kinds. This is an error if the key is similar to a known one."
     )
     example = """
       - step: fetch

@@ -5,11 +5,8 @@ _SHOWN = 3
 
 class OtherSpelling(Rule):
     severity = Severity.NOTE
-    summary = "A file uses other spellings of inputs than the canonical ones; one note a file."
-    why = (
-        "Both spellings mean the same and run the same. Documentation, findings and `noetlc canon` use the canonical "
-        "one, so a file that uses it is easier to compare with them."
-    )
+    summary = "A file uses other spellings of inputs than the canonical ones. One note for each file."
+    why = "Both spellings have the same meaning. Documentation, findings and `noetlc canon` use the canonical one."
     example = """
       - step: fetch
         tool:

@@ -15,9 +15,9 @@ from noetlvm.nearest import did_you_mean
 
 class UnprovidedCredential(Rule):
     severity = Severity.WARNING
-    summary = "The `kind` of a keychain entry is unknown, and no provider has that name or its `provider`'s."
+    summary = "The `kind` or `provider` of a keychain entry is unknown."
     why = (
-        "Every entry is looked up before the first step. Where no plugin of that name is installed, the request is "
+        "Every entry is looked up before the first step. If no plugin of that name is installed, the request is "
         "refused."
     )
     example = """

@@ -6,10 +6,10 @@ from noetlvm.record import changed
 
 class ExpressionSyntax(TemplateProblemRule):
     severity = Severity.ERROR
-    summary = "A template has a mistake in its syntax."
+    summary = "A template has a syntax error."
     why = (
-        "The playbook would start and fail at the first task that needs the value. Operators of other languages (`&&`, "
-        "`===`, `? :`) and unclosed marks are the usual cause."
+        "The execution would start and fail at the first task that needs the value. Operators of other languages "
+        "(`&&`, `===`, `? :`) and unclosed marks are the usual cause."
     )
     example = """
       - step: start

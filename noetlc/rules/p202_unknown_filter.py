@@ -6,10 +6,10 @@ from noetlvm.language.methods import METHODS
 
 class UnknownFilter(Rule):
     severity = Severity.ERROR
-    summary = "A template uses a filter that does not exist, or that is not a pure function of data."
+    summary = "A template uses a filter that does not exist or is not supported."
     why = (
-        "The task fails with a template error. Filters that use random numbers or Python's internals do not exist, "
-        "because a replay must give the same result."
+        "The task fails with a template error. Filters that use random numbers or Python's internals are not "
+        "supported, because a replay must give the same result."
     )
     example = """
       - step: start

@@ -6,8 +6,8 @@ from noetlvm.language.methods import METHODS
 
 class UnknownTest(Rule):
     severity = Severity.ERROR
-    summary = "A template has `is …` with a test that does not exist."
-    why = "A guard with an unknown test cannot be evaluated, so the task or the routing fails."
+    summary = "A template uses a test (`is …`) that does not exist."
+    why = "A guard with an unknown test cannot be evaluated, so the task or the router fails."
     example = """
       - step: start
         next:

@@ -25,10 +25,11 @@ _ON_WORKER: dict[str, str] = {
 class NameNotVisible(Rule):
     severity = Severity.ERROR
     stops_compiler = False
-    summary = "A template reads a namespace that does not exist at its position."
+    summary = "A template reads a name that does not exist at its position."
     why = (
-        "Server and workers see different things: arcs see the boundary event but no secret and no iteration, tasks "
-        "see secrets and iterations but no event. What is not there is undefined, and an undefined guard is false."
+        "The visible names depend on the position. Arcs see the boundary event but no secrets and no iteration; "
+        "tasks see secrets and the iteration but no event. Any other name is undefined, and an undefined guard is "
+        "false."
     )
     example = """
       - step: start

@@ -10,7 +10,7 @@ class IterOutsideLoop(Rule):
     severity = Severity.ERROR
     stops_compiler = False
     summary = "A template reads `iter` where there is no loop, or `iter.parent` beyond the outermost loop."
-    why = "There is no iteration to read from: the value is undefined, guards on it are false and inputs with it fail."
+    why = "There is no iteration there, so the value is undefined: guards on it are false, and inputs with it fail."
     example = """
       - step: start
     +   loop: { in: "{{ workload.items }}", iterator: item }

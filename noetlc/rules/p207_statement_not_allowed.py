@@ -13,10 +13,10 @@ _HELP = {
 
 class StatementNotAllowed(TemplateProblemRule):
     severity = Severity.ERROR
-    summary = "A template uses a statement that playbooks do not have, or any statement where one value is needed."
+    summary = "A template uses an unsupported statement, or a statement where one value is needed."
     why = (
-        "`{% if %}`, `{% for %}` and `{% set %}` make text. A guard, a delay or a loop's collection that is text is "
-        "not a boolean, number or list. Macros and includes would tie a playbook to other files."
+        "`{% if %}`, `{% for %}` and `{% set %}` produce text. A guard, a delay or the collection of a loop must not "
+        "be text. Macros and includes would make a playbook depend on other files."
     )
     example = """
       - step: start

@@ -14,10 +14,10 @@ _PYTHON_INTERNAL = re.compile(r"__\w+__")
 
 class CallNotAllowed(Rule):
     severity = Severity.ERROR
-    summary = "A template calls a function or method that templates do not have, or reads a Python internal."
+    summary = "A template calls an unsupported function or method, or reads a Python internal."
     why = (
-        "Templates read data and call a fixed list of functions that change nothing. Anything else is undefined at run "
-        "time, so the task fails; and access from data to Python would let a template take over the worker."
+        "Templates read data and call a fixed list of pure functions. Anything else is undefined at run time, so the "
+        "task fails. Access to Python would allow a template to take over the worker."
     )
     example = """
       - step: start

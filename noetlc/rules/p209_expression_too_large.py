@@ -5,10 +5,10 @@ _DEEP = "(" * 80 + "ctx.total" + ")" * 80
 
 class ExpressionTooLarge(TemplateProblemRule):
     severity = Severity.ERROR
-    summary = "A template is longer, or nests deeper, than templates may."
+    summary = "A template is too long or too deeply nested."
     why = (
-        "Evaluation is bounded in time and memory, so that one template cannot take a server down. A template beyond "
-        "the limits is refused, here and at run time."
+        "Evaluation is limited in time and memory, so that one template cannot stop a server. A template beyond the "
+        "limits is refused by lint and at run time."
     )
     example = f"""
       - step: start

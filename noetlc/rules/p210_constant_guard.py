@@ -9,10 +9,10 @@ from noetlc.syntax.nodes import Scalar
 
 class ConstantGuard(Rule):
     severity = Severity.WARNING
-    summary = "A `when` does not depend on data, so it always holds or never does."
+    summary = "A `when` does not depend on data, so it is always true or always false."
     why = (
-        "What it guards always happens, or never does. Usually a name lacks its namespace, or a switch from a "
-        "debugging session was not removed."
+        "The guarded rule or arc always applies, or never. Usually a name lacks its namespace, or a debugging switch "
+        "was not removed."
     )
     example = """
       - step: start
@@ -48,8 +48,8 @@ class ConstantGuard(Rule):
 
 _MESSAGES = {True: "this `when` always holds", False: "this `when` never holds"}
 _HELP = {
-    True: "compare something that can change; what should always happen needs no `when`, or is last under `else`",
-    False: "compare something that can change, or remove what it guards",
+    True: "compare a value that can change; if it should always happen, remove the `when` or use a last `else`",
+    False: "compare a value that can change, or remove the guarded rule or arc",
 }
 
 

@@ -29,8 +29,11 @@ _DOLLAR_BEFORE = re.compile(r"\$(?=\{\{[^{}]*\}\}\s*\Z)")
 
 class BrokenTemplate(Rule):
     severity = Severity.WARNING
-    summary = "Text looks like a template and is not one, or the other way round."
-    why = "The request goes to `/items/{ctx.id}`, with the braces, and fails or returns the wrong data."
+    summary = "Text looks like a template but is not one, or the other way round."
+    why = (
+        "The text is used as it is written: a request goes to `/items/{ctx.id}`, with the braces, and fails or "
+        "returns wrong data."
+    )
     example = """
       - step: start
         tool:
@@ -48,7 +51,7 @@ class BrokenTemplate(Rule):
             for found in _broken(site, text):
                 yield self._finding(model, site, found)
             for found in _LENGTH.finditer(text):
-                message = "`{#` opens a comment of the template: everything up to `#}` is dropped"
+                message = "`{#` starts a template comment: everything up to `#}` is removed"
                 help = "put `{% raw %}` before and `{% endraw %}` after it"
                 yield self.finding(model.place(site, Span(found.start() + 1, found.start() + 3)), message, help)
         for key in _unquoted(model):
@@ -62,7 +65,7 @@ class BrokenTemplate(Rule):
             return self.finding(place, "the `$` before `{{` stays in the text", "remove the `$`", fix=fix)
         written = f"{{{{ {next(path for path in found.groups() if path)} }}}}"
         fix = Fix(f"write `{written}`", (Edit(place, written),), safe=False)
-        message = f"`{found[0]}` is not a template: it stays as it is written"
+        message = f"`{found[0]}` is not a template: it is used as written"
         return self.finding(place, message, f"write `{written}`", fix=fix)
 
 

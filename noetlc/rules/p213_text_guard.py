@@ -15,10 +15,10 @@ _SIMPLE = (t.Name, t.Const, t.Getattr, t.Getitem, t.Call)
 class TextGuard(Rule):
     severity = Severity.ERROR
     stops_compiler = False
-    summary = "A `when` is text instead of one `{{ … }}`, so it always holds."
+    summary = "A `when` is text instead of one `{{ … }}`, so it is always true."
     why = (
-        "Text that is not empty is true. The rule always matches, the arc always fires, and the rules after it never "
-        "apply."
+        "Text that is not empty is true. The rule always matches, or the arc always fires, and the rules after it "
+        "never apply."
     )
     example = """
       - step: start
@@ -89,8 +89,8 @@ def _padded(guard: Scalar, output: t.Output) -> _Explanation | None:
     if _gives_boolean(output.expression):
         return None
     return (
-        "spaces or comments around `{{ … }}` make this `when` text: `0`, `[]` and empty values would hold too",
-        "remove what is around `{{ … }}`",
+        "spaces or comments around `{{ … }}` make this `when` text, so `0`, `[]` and empty values would be true",
+        "remove the text around `{{ … }}`",
         guard.text[output.span.start : output.span.end],
     )
 

@@ -5,10 +5,10 @@ from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
 
 class BareName(Rule):
     severity = Severity.NOTE
-    summary = "A name is written without the namespace that it comes from."
+    summary = "A name is written without its namespace."
     why = (
-        "A bare name is looked for in `args`, `ctx`, `iter`, `workload` and then among the steps. When another step "
-        "starts to write such a key, this template reads a different value. It is a warning where a step of that name "
+        "A bare name is looked up in `args`, `ctx`, `iter` and `workload`, then among the steps. If another step "
+        "starts to write such a key, this template reads a different value. This is a warning if a step of that name "
         "may be meant."
     )
     example = """

@@ -40,11 +40,11 @@ _INSTEAD = {
 class UnresolvedName(Rule):
     severity = Severity.WARNING
     stops_compiler = False
-    summary = "A bare name that no arc, patch, loop, workload default or earlier step defines."
+    summary = "No arc, patch, loop, workload default or earlier step defines a bare name."
     why = (
-        "It is undefined unless the request contains it: a guard on it is false, and a task with it as input fails. "
-        "Most are misspelt names or text without quotes. It is an error where a guard reads a name of another dialect, "
-        "because such a guard never holds."
+        "The name is undefined unless the request contains it: a guard on it is false, and a task with it as input "
+        "fails. Most are misspelt names or text without quotes. This is an error if a guard reads a name of another "
+        "dialect, because such a guard is always false."
     )
     example = """
       - step: start
@@ -87,7 +87,7 @@ class UnresolvedName(Rule):
             return
         meant = _meant(model, site, use.name)
         if meant:
-            message = f"nothing defines `{use.name}`, so its default always counts"
+            message = f"nothing defines `{use.name}`, so its default always applies"
             yield self.finding(model.place(site, use.node.span), message, meant, severity=Severity.NOTE)
 
 
@@ -142,8 +142,10 @@ def _help(model: Model, site: Site, name: str) -> str:
     if site.owner and name in model.labels_by_owner[site.owner]:
         if site.task is None:
             result = "`event.result`" if site.position in _AFTER_STEP else f"`{site.owner.name}`"
-            return f"a label is read inside its step: read {result}, the last task's, or `set_ctx` it there"
-        return "this workbook task ends in a block, which has no result of its own: read `_prev`, or `set_ctx` it there"
+            return f"a label exists only in its step: read {result} of its last task, or store the value with `set_ctx`"
+        return (
+            "this workbook task ends in a block, which has no result: read `_prev`, or store the value with `set_ctx`"
+        )
     meant = _meant(model, site, name)
     if meant:
         return meant

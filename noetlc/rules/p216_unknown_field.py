@@ -32,7 +32,7 @@ _INSTEAD = {
 class UnknownField(Rule):
     severity = Severity.WARNING
     summary = "A template reads a field that `outcome`, `event`, a task's result or another known value does not have."
-    why = "A field that does not exist is undefined, not an error: the guard that reads it is always false."
+    why = "A field that does not exist is undefined: a guard that reads it is always false, and an input with it fails."
     example = """
       - step: start
         tool:

@@ -16,8 +16,8 @@ class StaticTemplate(Rule):
     severity = Severity.WARNING
     summary = "A template in `workload`, `keychain` or `executor` is not evaluated."
     why = (
-        "These sections are read before there is anything that a template could read. Tasks then get the template "
-        "itself as text."
+        "These sections are read before any value exists that a template could read. Tasks get the template itself "
+        "as text."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -45,7 +45,7 @@ class StaticTemplate(Rule):
                 where = model.label_paths.at(site.scalar.span.start) or site.role
                 yield self.finding(
                     site.scalar.span,
-                    f"the template in `{where}` is not evaluated: it stays text",
+                    f"the template in `{where}` is not evaluated: it is used as text",
                     _HELP.get(site.role.partition(".")[0], "write a value"),
                 )
 

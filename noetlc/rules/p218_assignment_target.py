@@ -9,7 +9,7 @@ class AssignmentTarget(Rule):
     severity = Severity.ERROR
     summary = "A `set` or `for` writes into data, or to the `loop` of a block."
     why = (
-        "Data does not change in place: another template may be reading it. And `loop` describes the `for` block, so "
+        "Data does not change in place, because another template may read it. `loop` describes the `for` block, so "
         "no variable inside the block may have that name."
     )
     example = """
@@ -30,7 +30,7 @@ class AssignmentTarget(Rule):
 
 def _problem(target: t.Expression, in_for: bool) -> tuple[str, str] | None:
     if not isinstance(target, t.Name):
-        return "data does not change in place, so only a name can be set", "set a variable of your own"
+        return "data does not change in place, so only a name can be set", "set a variable"
     if target.name == FOR_LOOP and in_for:
         return "`loop` belongs to the `for` block around it", "choose another name"
     return None

@@ -9,7 +9,7 @@ class PythonSyntax(Rule):
     severity = Severity.ERROR
     summary = "The source of a `python` task has a syntax error."
     why = (
-        "The task would fail on every call, after the steps before it have done their work. A `return` at top level is "
+        "The task would fail on every call, after earlier steps have done their work. A `return` at top level is "
         "allowed: the source is then the body of a function."
     )
     example = """

@@ -24,8 +24,8 @@ class ShellDialect(Rule):
     severity = Severity.WARNING
     summary = "A command for `sh` uses bash syntax."
     why = (
-        "`sh` runs the text of `command` and `cmds`. Where that is not bash, as on Debian and Alpine, the task fails "
-        "on such a line, after the steps before it have done their work."
+        "`sh` runs the text of `command` and `cmds`. If `sh` is not bash, as on Debian and Alpine, the task fails on "
+        "such a line, after earlier steps have done their work."
     )
     example = """
       - step: check

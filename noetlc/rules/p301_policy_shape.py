@@ -8,7 +8,7 @@ _PLACES = (("task_spec", "policy"), ("task_policy", "rules"))
 class PolicyShape(Rule):
     severity = Severity.ERROR
     summary = "A task's `spec.policy` is not an object with a list of `rules`."
-    why = "A policy has one shape. Anything else is not read as rules, so the retry that it describes never happens."
+    why = "Only this form is read as rules. In any other form a retry, for example, never happens."
     example = """
       - step: fetch
         tool:

@@ -12,7 +12,7 @@ _FAULTS = (
 class MissingDo(Rule):
     severity = Severity.ERROR
     summary = "A policy rule has no `then.do`."
-    why = "A rule that matches and names no directive leaves the pipeline without a next instruction."
+    why = "If a rule without a directive matches, it is undefined how the pipeline continues."
     example = """
       - step: count
         tool:

@@ -25,8 +25,11 @@ _MEANT = {
 
 class UnknownDirective(Rule):
     severity = Severity.ERROR
-    summary = "`do` is none of the directives."
-    why = "There are six directives. The runtime refuses any other word."
+    summary = "`do` is not one of the directives."
+    why = (
+        "There are six directives: `continue`, `retry`, `jump`, `skip`, `break` and `fail`. The runtime refuses any "
+        "other word."
+    )
     example = """
       - step: fetch
         tool:

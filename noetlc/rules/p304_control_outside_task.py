@@ -18,8 +18,8 @@ class ControlOutsideTask(Rule):
     severity = Severity.ERROR
     summary = "Control directives are outside the `rules` of a task's policy."
     why = (
-        "Only a task has an outcome, so only a task's policy can act on one. A `retry` in a step, loop, router or "
-        "executor policy does nothing."
+        "Only a task has an outcome, so only its policy can react to one. A `retry` in the policy of a step, loop, "
+        "router or executor has no effect."
     )
     example = """
       - step: fetch
@@ -53,13 +53,13 @@ class ControlOutsideTask(Rule):
         for problem in self.claimed(model):
             yield self.finding(
                 problem.span,
-                f"`{problem.key}` means nothing in {TITLES[problem.object]}: only a task's policy gives directives",
+                f"`{problem.key}` has no effect in {TITLES[problem.object]}: only task policies have directives",
                 _HELP.get(problem.object, _ELSEWHERE),
             )
         for view in model.tasks:
             policy = view.task.policy
             for key in _hook_directives(policy) if policy else ():
-                message = f"a hook of `{view.label}` gives a directive: hooks have no control flow"
+                message = f"a hook of `{view.label}` has a directive, but hooks have no control flow"
                 yield self.finding(key.span, message, "move it to the policy's `rules`")
 
 

@@ -8,7 +8,7 @@ from noetlc.syntax import ast
 class SetIterOutsideLoop(Rule):
     severity = Severity.ERROR
     summary = "A rule writes `set_iter`, and its step has no loop."
-    why = "`iter` is the state of one iteration. Without a loop there is none, and the value is written nowhere."
+    why = "`iter` is the state of one iteration. Without a loop the value is not written."
     example = """
       - step: begin
         tool:
@@ -37,7 +37,7 @@ class SetIterOutsideLoop(Rule):
             )
             yield self.finding(
                 then.key_span("set_iter"),
-                f"`{view.label}` writes `set_iter`, and step `{owner.name}` has no loop{also}",
+                f"`{view.label}` writes `set_iter`, but step `{owner.name}` has no loop{also}",
                 "write `set_ctx` and read `ctx`, or give the step a `loop`",
                 fix=_as_ctx(model, owner, [then for _, then in writers]),
             )
@@ -64,7 +64,7 @@ def _as_ctx(model: Model, owner: Owner, writers: list[ast.Then]) -> Fix | None:
     if any(model.source.text[place.start : place.end] != old for place, old, _ in places):
         return None
     edits = tuple(Edit(place, new) for place, _, new in dict.fromkeys(places))
-    return Fix("keep the values in `ctx`", edits, safe=False)
+    return Fix("store the values in `ctx`", edits, safe=False)
 
 
 def written_names(writers: Iterable[ast.Then]) -> set[str]:

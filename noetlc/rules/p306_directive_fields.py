@@ -8,9 +8,9 @@ _BELONGS_TO = {"attempts": "retry", "backoff": "retry", "delay": "retry", "to": 
 
 class DirectiveFields(Rule):
     severity = Severity.ERROR
-    summary = "A `jump` has no `to`, or a field is beside a directive that does not read it."
+    summary = "A `jump` has no `to`, or a directive has a field that it does not read."
     why = (
-        "A jump needs a target. `attempts` beside `continue`, or `to` beside `retry`, is never read: usually another "
+        "A jump needs a target. `attempts` with `continue`, or `to` with `retry`, is ignored; usually another "
         "directive was meant."
     )
     example = """

@@ -9,7 +9,7 @@ from noetlc.syntax.span import Span
 class AttemptsMissing(Rule):
     severity = Severity.NOTE
     summary = "A `retry` has no `attempts`."
-    why = "The default is three runs, the first included. Writing the number makes that visible."
+    why = "The default is three runs, including the first. Writing the number makes that visible."
     example = """
       - step: fetch
         tool:

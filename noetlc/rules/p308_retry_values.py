@@ -8,10 +8,10 @@ from noetlvm.bytecode.limits import LIMIT_MAX
 
 class RetryValues(Rule):
     severity = Severity.ERROR
-    summary = "The attempts or the delay of a `retry` are out of range, or a wait would be over an hour."
+    summary = "`attempts` or `delay` of a `retry` is out of range, or a wait would exceed an hour."
     why = (
-        "`attempts` counts runs, the first included, so less than one means no run at all. No wait is longer than an "
-        "hour: a backoff that would go beyond is cut there, and the schedule is not the one that was written."
+        "`attempts` counts runs, including the first, so a value below one allows no run. No wait exceeds an hour: a "
+        "longer one is cut, and the schedule differs from the one that is written."
     )
     example = """
       - step: fetch
@@ -44,7 +44,7 @@ class RetryValues(Rule):
             message = f"`attempts: {attempts.text}` allows no run: the first run counts"
             yield self.finding(attempts.span, message, "write 2 for one retry, 3 for two")
         if attempts and isinstance(attempts.value, int) and attempts.value > LIMIT_MAX:
-            message = f"`attempts: {attempts.text}` is more than can be counted"
+            message = f"`attempts: {attempts.text}` is too large"
             yield self.finding(attempts.span, message, f"write a number up to {LIMIT_MAX:,}")
         if then.delay and isinstance(then.delay.value, int | float):
             yield from self._check_delay(then, then.delay, then.delay.value)
@@ -57,7 +57,7 @@ class RetryValues(Rule):
         if expected and expected.capped_from:
             yield self.finding(
                 delay.span,
-                f"the wait before retry {expected.capped_from} would be over an hour, and is cut to one hour",
-                "lower `delay` or `attempts`, or write a gentler `backoff`",
+                f"the wait before retry {expected.capped_from} would exceed an hour, and is cut to one hour",
+                "lower `delay` or `attempts`, or use a slower `backoff`",
                 severity=Severity.WARNING,
             )

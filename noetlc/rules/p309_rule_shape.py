@@ -18,8 +18,8 @@ class RuleShape(Rule):
     severity = Severity.ERROR
     summary = "A rule or a branch is neither `when` with `then`, nor `else` alone."
     why = (
-        "A rule either has a condition or is the one for everything else. For a rule that is both, or neither, it is "
-        "undefined when it matches."
+        "A rule either has a condition, or is the `else` rule. For a rule that is both or neither, it is undefined "
+        "when it matches."
     )
     example = """
       - step: decide

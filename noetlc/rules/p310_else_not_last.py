@@ -4,8 +4,10 @@ from noetlc.rules.rule import Findings, Model, Related, Rule, Severity
 
 class ElseNotLast(Rule):
     severity = Severity.ERROR
-    summary = "An `else` has rules after it."
-    why = "Rules are tested from the top, and `else` matches what none of them matched. A rule below it never matches."
+    summary = "Rules follow an `else`."
+    why = (
+        "Rules are tried in order, and `else` matches whatever no earlier rule matched. A rule after it never matches."
+    )
     example = """
       - step: decide
         tool:

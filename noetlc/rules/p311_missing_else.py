@@ -8,8 +8,8 @@ class MissingElse(Rule):
     severity = Severity.WARNING
     summary = "A task's policy has no `else`."
     why = (
-        "When no rule matches, the pipeline continues, whether the task succeeded or failed. An `else` states that "
-        "this is intended, or what is intended instead."
+        "If no rule matches, the pipeline continues, whether the task succeeded or failed. An `else` states the "
+        "intended behaviour."
     )
     example = """
       - step: fetch
@@ -37,7 +37,7 @@ class MissingElse(Rule):
             if not model.is_reported(policy.span, ("rule", "else"), ("rules", "")):
                 yield self.finding(
                     policy.key_span("rules"),
-                    f"the policy of `{view.label}` has no `else`: what no rule matches, errors too, continues",
+                    f"the policy of `{view.label}` has no `else`: an unmatched outcome continues, even an error",
                     "end the list with `- else: { then: { do: continue } }`, or `do: fail`",
                 )
 

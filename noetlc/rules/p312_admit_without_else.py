@@ -7,8 +7,8 @@ class AdmitWithoutElse(Rule):
     severity = Severity.WARNING
     summary = "Admission rules have no `else`."
     why = (
-        "A token that no rule matches is not admitted: it waits, and at the end of the execution it is rejected. An "
-        "`else` states what is intended."
+        "If no rule matches a token, it is not admitted: it waits, and at the end of the execution it is rejected. "
+        "An `else` states the intended behaviour."
     )
     example = """
       - step: publish
@@ -32,7 +32,7 @@ class AdmitWithoutElse(Rule):
             if not model.is_reported(admit.span, ("admit_rule", "else"), ("admit_rules", "")):
                 yield self.finding(
                     admit.key_span("rules"),
-                    f"the admission rules of `{step.name}` have no `else`: a token that none matches is not admitted",
+                    f"the admission rules of `{step.name}` have no `else`: unmatched tokens are not admitted",
                     "end the list with `- else: { then: { allow: false } }`, or `allow: true`",
                 )
 

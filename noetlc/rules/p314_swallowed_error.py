@@ -14,8 +14,8 @@ class SwallowedError(Rule):
     severity = Severity.WARNING
     summary = "The pipeline can continue after an error of the task, and no rule tests for it."
     why = (
-        "Without a policy an error fails the pipeline. With one, an error that no rule matches continues: the next "
-        "task works without a result, and the step is reported as done."
+        "Without a policy an error fails the pipeline. With a policy, an error that no rule matches continues: the "
+        "next task runs without a result, and the step is reported as done."
     )
     example = """
       - step: fetch

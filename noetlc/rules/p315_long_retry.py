@@ -8,7 +8,7 @@ _LONG = 600
 class LongRetry(Rule):
     severity = Severity.NOTE
     summary = "The waits between retries can add up to more than ten minutes."
-    why = "Exponential backoff grows fast. While it waits, the iteration holds its lease and the step is not done."
+    why = "Exponential backoff grows fast. The step is not done until the retries end."
     example = """
       - step: fetch
         tool:
@@ -34,5 +34,5 @@ class LongRetry(Rule):
                     yield self.finding(
                         then.do.span,
                         f"the retries of `{view.label}` can wait {duration(expected.total)} in all",
-                        "fewer `attempts`, a shorter `delay` or a gentler `backoff`, unless that is meant",
+                        "use fewer `attempts`, a shorter `delay` or a slower `backoff`, unless this is intended",
                     )

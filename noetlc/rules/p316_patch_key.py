@@ -9,10 +9,10 @@ _GIVEN = given_fields("iter")
 
 class PatchKey(Rule):
     severity = Severity.ERROR
-    summary = "A patch writes a key that is not a plain name, or one that the loop itself provides."
+    summary = "A patch writes a key that is not a plain name, or that belongs to the loop."
     why = (
-        "A patch replaces whole values under plain names: `a.b` would be a key with a dot in it that no template "
-        "reads. `iter.index`, `iter.parent` and the iterator belong to the loop."
+        "A patch replaces whole values under plain names. The key `a.b` would contain a dot, and no template could "
+        "read it. `iter.index`, `iter.parent` and the iterator belong to the loop."
     )
     example = """
       - step: begin
@@ -41,7 +41,7 @@ class PatchKey(Rule):
     def _not_a_name(self, patch: str, key: Scalar) -> Finding:
         if len(key.text) > NAME_CHARS_MAX:
             message = f"a key of `{patch}` has up to {NAME_CHARS_MAX:,} characters, and this has {len(key.text):,}"
-            return self.finding(key.span, message, "write a shorter one")
+            return self.finding(key.span, message, "write a shorter name")
         head, dot, tail = key.text.partition(".")
         nested = f"to store a mapping write `{head}: {{ {tail}: … }}`, which replaces all of `{head}`"
         is_nested = bool(dot) and head.isidentifier() and tail.isidentifier()

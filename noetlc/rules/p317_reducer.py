@@ -7,10 +7,10 @@ from noetlc.syntax.span import Span
 
 class Reducer(Rule):
     severity = Severity.WARNING
-    summary = "A reducer is named for a key that no task writes, or on a loop that runs in order."
+    summary = "A reducer is given for a key that no task writes, or on a sequential loop."
     why = (
-        "A reducer defines how the writes of parallel iterations become one value. With a misspelt key the real key "
-        "has none, and two iterations that differ fail the step."
+        "A reducer combines the writes of parallel iterations to one value. If its key is misspelt, the real key has "
+        "no reducer, and two iterations that write different values fail the step."
     )
     example = """
       - step: add_up
@@ -66,7 +66,7 @@ class Reducer(Rule):
         name = entry.key.text
         is_combined = any(f"ctx.{name}" in scalar.text for value in values for scalar in scalars(value))
         if is_combined or not values or (isinstance(entry.value, Scalar) and entry.value.text == "last"):
-            message = f"the reducer of `{name}` has nothing to do: the loop is sequential"
+            message = f"the reducer of `{name}` has no effect: the loop is sequential"
             return self.finding(entry.key.span, message, "write `mode: parallel`, or remove the reducer")
         return self.finding(
             entry.key.span,

@@ -12,8 +12,8 @@ class LoopSettings(Rule):
     severity = Severity.ERROR
     summary = "A loop's width, mode, rate or iterator name cannot work as written."
     why = (
-        "A loop of width 0 never runs, a width on a sequential loop is not read, and of two modes that differ one is "
-        "silently ignored. An iterator named like the loop's own fields hides them."
+        "A loop with `max_in_flight: 0` never runs, a sequential loop ignores `max_in_flight`, and of two different "
+        "modes one is ignored without a warning. An iterator with the name of a field of `iter` hides that field."
     )
     example = """
       - step: each_city
@@ -51,7 +51,7 @@ class LoopSettings(Rule):
         if name is None:
             return
         if name.text in given_fields("iter"):
-            message = f"`iter.{name.text}` is the loop's own: an iterator cannot have that name"
+            message = f"`iter.{name.text}` belongs to the loop: an iterator cannot have that name"
             yield self.finding(name.span, message, "name the iterator after one element, such as `item`")
         other = outer.setdefault(name.text, name)
         if other is not name:
@@ -83,7 +83,7 @@ class LoopSettings(Rule):
             help = f"write seconds, more than 0 and at most {WAIT_SECONDS_MAX:,}"
             yield self.finding(per.span, f"`per: {per.text}` is not a period of time", help)
         if loop.loop is not None:
-            message = "`rate` is not read: the iterations of this loop contain a loop"
+            message = "`rate` has no effect: the iterations of this loop contain a loop"
             yield self.finding(rate.span, message, "write it in the `spec` of the innermost loop")
 
     def _differ(self, key: str, first: Scalar, second: Scalar) -> Finding:
@@ -99,14 +99,14 @@ class LoopSettings(Rule):
             message = f"`max_in_flight: {width.text}` lets no iteration run"
             yield self.finding(width.span, message, "write how many iterations may run at once, 1 or more")
         elif isinstance(width.value, int) and width.value > LIMIT_MAX:
-            message = f"`max_in_flight: {width.text}` is more than can be counted"
+            message = f"`max_in_flight: {width.text}` is too large"
             yield self.finding(width.span, message, f"write a number up to {LIMIT_MAX:,}")
         elif loop_mode(loop) == "sequential" and not model.is_reported(
             loop.span, ("loop_spec", "mode"), ("loop_policy", "mode")
         ):
             yield self.finding(
                 width.span,
-                "`max_in_flight` is not read: the loop is sequential",
+                "`max_in_flight` has no effect: the loop is sequential",
                 "write `mode: parallel`, or remove `max_in_flight`",
                 severity=Severity.WARNING,
             )

@@ -8,8 +8,8 @@ class Rounds(Rule):
     severity = Severity.ERROR
     summary = "The `max` or `delay` of a `while` or `until` is out of range."
     why = (
-        "Rounds are counted while the pipeline runs, and the count is compared with a number in the code: so it can be "
-        "neither a template nor a negative number. No wait between rounds is over one hour."
+        "Rounds are counted while the pipeline runs, and the count must be positive. No wait between rounds exceeds "
+        "an hour."
     )
     example = """
       - step: poll

@@ -6,7 +6,7 @@ class FlowTask(Rule):
     severity = Severity.ERROR
     summary = "A task has `spec.flow` and does not have the form that `noetlc canon` gives to a block."
     why = (
-        "`spec.flow` marks the tasks that blocks become in the canonical form. They call no tool, so inputs, another "
+        "`spec.flow` marks the tasks to which blocks expand in canonical form. They call no tool, so inputs, another "
         "kind or further rules would be ignored."
     )
     example = """

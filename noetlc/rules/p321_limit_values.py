@@ -13,11 +13,10 @@ _UNITS = {
 
 class LimitValues(Rule):
     severity = Severity.ERROR
-    summary = "A limit of a step or of the executor is zero, negative, infinite, out of range, or never reached."
+    summary = "A limit of a step or of the executor is zero, negative, infinite, out of range or never reached."
     why = (
-        "A limit must be a positive number. Any other value limits nothing: the step that should be stopped hangs. A "
-        "`timeout_s` that is longer than the `deadline_s` beside it is never reached, because no run begins before the "
-        "workflow does."
+        "A limit must be a positive number. Any other value limits nothing, so a step that should be stopped hangs. "
+        "A `timeout_s` that is longer than `deadline_s` is never reached, because no run starts before the workflow."
     )
     example = """
       - step: fetch

@@ -50,8 +50,8 @@ class ReservedKey(Rule):
     severity = Severity.NOTE
     summary = "A key is reserved by the language and has no effect."
     why = (
-        "The language reserves these keys without a definition, so nothing reads them. `quotas` or `finally` suggests "
-        "that something is limited or cleaned up, and it is not."
+        "The language reserves these keys without a definition, so they have no effect. `quotas` or `finally` "
+        "suggests a limit or a cleanup that does not happen."
     )
     example = """
       - step: fetch
@@ -71,12 +71,12 @@ class ReservedKey(Rule):
         spec = model.playbook.executor_spec
         for entry in spec.extra if spec else ():
             if entry.key.text in RESERVED_SETTINGS and _says_something(entry.value):
-                message = f"`{entry.key.text}` in `executor.spec` changes nothing"
+                message = f"`{entry.key.text}` in `executor.spec` has no effect"
                 yield self.finding(entry.key.span, message, RESERVED_SETTINGS[entry.key.text])
         for struct in structs(model.playbook):
             for key, instead in _RESERVED.get(type(struct), {}).items():
                 if _says_something(getattr(struct, ast.attribute(key))):
-                    yield self.finding(struct.key_span(key), f"`{key}` is reserved, and changes nothing", instead)
+                    yield self.finding(struct.key_span(key), f"`{key}` is reserved and has no effect", instead)
 
 
 def _says_something(value: object) -> bool:

@@ -41,9 +41,9 @@ _TITLES: Mapping[type[ast.Struct], str] = {
 
 class UnreadSetting(Rule):
     severity = Severity.WARNING
-    summary = "A key of the `spec` of the executor, a step, a loop or `next` that nothing reads."
+    summary = "A key of the `spec` of the executor, a step, a loop or `next` has no effect."
     why = (
-        "The setting has no effect: the gate admits everything, the limit does not apply. It is an error if the key "
+        "The setting is ignored: a gate admits everything, a limit does not apply. This is an error if the key "
         "belongs elsewhere or is similar to a known one."
     )
     example = """
@@ -84,7 +84,7 @@ class UnreadSetting(Rule):
                 meant = nearest(name, known)
                 listed = ", ".join(f"`{one}`" for one in known)
                 help = f"did you mean `{meant}`?" if meant else f"`{kind.name}` has {listed}"
-                message = f"nothing reads `{name}` under `{kind.name}` in {title}"
+                message = f"`{name}` has no effect under `{kind.name}` in {title}"
                 severity = Severity.ERROR if meant else Severity.WARNING
                 yield self.finding(inner.key.span, message, help, severity=severity)
 
@@ -99,7 +99,7 @@ class UnreadSetting(Rule):
         name, title = entry.key.text, _TITLES[type(struct)]
         known = {ast.yaml_key(attribute) for attribute in attributes(type(struct))} | settings
         meant = nearest(name, sorted(known - struct.keys.keys()))
-        message = f"nothing reads `{name}` in {title}"
+        message = f"`{name}` has no effect in {title}"
         if name in elsewhere:
             yield self.finding(entry.key.span, message, f"write it as `{elsewhere[name]}`", severity=Severity.ERROR)
         elif meant:

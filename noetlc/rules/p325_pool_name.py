@@ -6,13 +6,10 @@ from noetlvm.language.placement import POOL_CHARS_MAX
 
 class PoolName(Rule):
     severity = Severity.ERROR
-    summary = (
-        "`pool` of the executor, a step or a loop is not the name of a worker pool: it is a template, a number "
-        "or too long."
-    )
+    summary = "The `pool` of the executor, a step or a loop is not a valid name of a worker pool."
     why = (
-        "Workers declare the pools that they serve when they start (`noetlvm worker --pool NAME`), so a name must be a "
-        "literal. A step whose pool no worker serves waits forever."
+        "Workers declare their pools when they start (`noetlvm worker --pool NAME`), so the name must be a literal. "
+        "A step waits forever if no worker serves its pool."
     )
     example = """
       - step: train
@@ -29,9 +26,9 @@ class PoolName(Rule):
             elif not isinstance(pool.value, str) or not pool.value.strip():
                 message = f"the name of a worker pool is text, not `{pool.text}`"
             elif len(pool.value) > POOL_CHARS_MAX:
-                message = f"the name of a worker pool has up to {POOL_CHARS_MAX} characters, and this has more"
+                message = f"the name of a worker pool has at most {POOL_CHARS_MAX} characters, and this one has more"
             elif has_control(pool.value):
                 message = "the name of a worker pool has a control character"
             else:
                 continue
-            yield self.finding(pool.span, message, "write a name that workers are started with, such as `gpu`")
+            yield self.finding(pool.span, message, "write the name of a pool that workers serve, such as `gpu`")

@@ -9,10 +9,7 @@ from noetlvm.nearest import nearest
 class ResultStoreSetting(Rule):
     severity = Severity.ERROR
     summary = "`executor.spec.result.store` does not name a known result store."
-    why = (
-        "Large results go to the store that it names, and a server refuses a playbook that names a store which it does "
-        "not offer."
-    )
+    why = "Large results go to this store. A server refuses a playbook that names a store which it does not offer."
     example = """
       apiVersion: noetl.io/v2
       kind: Playbook

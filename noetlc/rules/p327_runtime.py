@@ -7,10 +7,10 @@ class Runtime(Rule):
     severity = Severity.WARNING
     summary = "`executor.profile` or `executor.version` is unknown to this runtime."
     why = (
-        "`profile: local` runs the iterations of every loop on one worker, unless the loop says `exec: distributed`; "
-        "with `distributed`, the default, parallel iterations go to any worker. Another profile changes nothing. "
-        f"`version` names the runtime that a playbook was written for. This one is `{RUNTIME}`: a later version is an "
-        "error, because the request would be refused, and what is not a version of it is not checked."
+        "`profile: local` runs the iterations of every loop on one worker, unless the loop says `exec: distributed`. "
+        "With `distributed`, the default, parallel iterations go to any worker. Any other profile has no effect. "
+        f"`version` names the runtime for which a playbook was written, here `{RUNTIME}`. A later version is an "
+        "error, because the request would be refused; a version of another runtime is not checked."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -31,7 +31,7 @@ class Runtime(Rule):
         if profile is not None and profile.text not in PROFILES:
             names = " or ".join(f"`{name}`" for name in PROFILES)
             help = did_you_mean(profile.text, PROFILES) or f"write {names}, or leave it out"
-            yield self.finding(profile.span, f"there is no profile `{profile.text}`, and it changes nothing", help)
+            yield self.finding(profile.span, f"there is no profile `{profile.text}`; it has no effect", help)
         version = executor.version if executor else None
         if version is None:
             return
@@ -42,5 +42,5 @@ class Runtime(Rule):
         elif not version.text.startswith(RUNTIME.partition("/")[0]):
             help = f"write `{RUNTIME}`, or leave it out"
             yield self.finding(
-                version.span, f"`{version.text}` is not a version of this runtime, and not checked", help
+                version.span, f"`{version.text}` is not a version of this runtime and is not checked", help
             )

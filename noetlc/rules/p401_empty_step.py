@@ -5,7 +5,7 @@ from noetlc.syntax.span import ProblemKind, holds_any
 class EmptyStep(Rule):
     severity = Severity.WARNING
     summary = "A step has neither `tool` nor `next`."
-    why = "The token that reaches it ends there. Often the tasks were forgotten."
+    why = "A token that reaches it ends there. Often the tasks were forgotten."
     example = """
       - step: start
         tool: {kind: noop}

@@ -10,8 +10,8 @@ class UnreachableTask(Rule):
     severity = Severity.WARNING
     summary = "No path through the pipeline reaches the task."
     why = (
-        "The task before it always jumps, breaks or fails, and nothing jumps here. The task never runs, and nothing "
-        "reports that at run time."
+        "The previous task always jumps, breaks or fails, and no task jumps to this one. It never runs, and nothing "
+        "reports this at run time."
     )
     example = """
       - step: store

@@ -8,8 +8,7 @@ class EndlessJump(Rule):
     severity = Severity.WARNING
     summary = "Tasks jump in a cycle, and none of them can end the pipeline."
     why = (
-        "The pipeline runs until its fuel is used up (100,000 task runs by default) and then fails. Until then it "
-        "repeats the same calls."
+        "The pipeline repeats the same calls until its fuel is used up (100,000 task runs by default), and then fails."
     )
     example = """
       - step: poll
@@ -37,7 +36,7 @@ class EndlessJump(Rule):
         if isinstance(point.entry, ast.Repeat) and point.entry.word == "while" and _always_holds(point.entry):
             message = "this `while` never ends: its condition always holds, and nothing inside can leave it"
             place = (point.entry.when or point.entry).span
-            yield self.finding(place, message, "test something that a task inside changes, or `break`")
+            yield self.finding(place, message, "test a value that a task inside changes, or `break`")
         for way in point.ways:
             if way.rule and not way.is_retry and 0 <= way.to <= number:
                 yield from self._jump(flow, point, way, way.rule)

@@ -10,10 +10,10 @@ _CHANGES = frozenset({"outcome", "_attempt"})
 
 class UselessRetry(Rule):
     severity = Severity.WARNING
-    summary = "A `retry` that never happens, or whose next run cannot end differently."
+    summary = "A `retry` never happens, or repeats a run that cannot end differently."
     why = (
-        "`attempts` counts the first run, so `attempts: 1` never tries again. A retry whose condition does not depend "
-        "on the run repeats until the attempts are used up, and then fails a task that had succeeded."
+        "`attempts` counts the first run, so `attempts: 1` never retries. A retry whose condition does not depend on "
+        "the run repeats until the attempts are used up, and then fails a task that had succeeded."
     )
     example = """
       - step: fetch

@@ -5,8 +5,8 @@ from noetlc.syntax.span import Span
 
 class ShadowedRule(Rule):
     severity = Severity.WARNING
-    summary = "A rule can never match, because an earlier one matches whenever it would."
-    why = "The first rule that holds wins. The special case below the general one never runs."
+    summary = "A rule can never match, because an earlier rule always matches first."
+    why = "The first rule that matches applies. A special case after the general case never applies."
     example = """
       - step: fetch
         tool:
@@ -36,7 +36,7 @@ class ShadowedRule(Rule):
                 if earlier.else_ is None:
                     yield self.finding(
                         _place(choice),
-                        f"this {rules.title} never matches: an earlier one matches whenever it would",
+                        f"this {rules.title} never matches, because an earlier one always matches first",
                         "put the special case before the general one, or remove it",
                         related=[Related(_place(earlier), "this one comes first")],
                     )

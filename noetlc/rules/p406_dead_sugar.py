@@ -8,7 +8,7 @@ _CONSTANT = {
     ("until", True): ("this `until` runs once: its condition always holds", "write its tasks without `until`"),
     ("until", False): (
         "this `until` never ends by itself: its condition never holds",
-        "test something that a task inside changes",
+        "test a value that a task inside changes",
     ),
 }
 """By the block's word and what its condition always gives: message and help."""
@@ -51,7 +51,7 @@ class DeadSugar(Rule):
             if earlier.else_ is None:
                 yield self.finding(
                     _place(branch),
-                    "this branch never runs: an earlier one matches whenever it would",
+                    "this branch never runs, because an earlier one always matches first",
                     "put the special case before the general one, or remove it",
                     related=[Related(_place(earlier), "this one comes first")],
                 )

@@ -10,10 +10,10 @@ from noetlc.syntax.span import Span
 
 class UnguardedArc(Rule):
     severity = Severity.WARNING
-    summary = "An arc out of a step that can fail does not read `event`. One finding a playbook."
+    summary = "An arc from a step that can fail does not read `event`. One finding for each playbook."
     why = (
-        "An arc without such a guard is taken after a failure too. The next step runs without a result, and the "
-        "execution still ends as failed, because nothing handled the failure."
+        "An arc without such a guard also fires after a failure. The next step runs without a result, and the "
+        "execution still ends as failed, because no arc handled the failure."
     )
     example = """
       - step: fetch
@@ -42,10 +42,10 @@ class UnguardedArc(Rule):
         target = arc.step.text if arc.step else ""
         others = f", and {more} more {'arc has' if more == 1 else 'arcs have'} no guard either" if more else ""
         edits = [edit for owner, arc in found for edit in _guard(model, owner, arc)]
-        fix = Fix("write a guard on success for every arc that has none", tuple(edits), safe=False) if edits else None
+        fix = Fix("add a guard on success to every arc without a guard", tuple(edits), safe=False) if edits else None
         yield self.finding(
             arc.step.span if arc.step else arc.key_span("step"),
-            f"`{owner.name}` can fail, and this arc leads to `{target}` even then{others}",
+            f"`{owner.name}` can fail, and this arc leads to `{target}` after a failure too{others}",
             f"write `when: \"{_success(owner)}\"`; an arc for `'step.failed'` handles the rest",
             fix=fix,
         )

@@ -4,8 +4,8 @@ from noetlc.rules.rule import NetRule, Severity
 class ShadowedArc(NetRule):
     severity = Severity.WARNING
     kind = "dead-arc"
-    summary = "In an exclusive router an arc can never fire, because an earlier one fires whenever it would."
-    why = "The first arc that holds is taken, and no other. The step behind this arc never gets a token from here."
+    summary = "In an exclusive router an arc can never fire, because an earlier arc always fires first."
+    why = "Only the first arc that holds fires. The target of this arc never gets a token from here."
     example = """
       - step: check
         tool: {kind: noop}

@@ -4,7 +4,7 @@ from noetlc.rules.rule import NetRule, Severity
 class UnreachableStep(NetRule):
     severity = Severity.WARNING
     kind = "unreachable"
-    summary = "A step can never run, whatever the data."
+    summary = "A step can never run, for any data."
     why = "The execution succeeds although the step, such as a cleanup or a notification, never ran."
     example = """
       - step: start

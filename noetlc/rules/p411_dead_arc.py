@@ -6,8 +6,8 @@ class DeadArc(NetRule):
     kind = "dead-arc"
     summary = "An arc can never fire, because its step never ends that way or earlier arcs together shadow it."
     why = (
-        "The step behind the arc never gets a token from here. An error handler on a step that cannot fail has no "
-        "effect; the failure that it is meant for happens in another step."
+        "The target of the arc never gets a token from here. An error handler on a step that cannot fail has no "
+        "effect; the failure for which it is meant happens in another step."
     )
     example = """
       - step: start

@@ -5,10 +5,7 @@ class EndlessRun(NetRule):
     severity = Severity.WARNING
     kind = "trap"
     summary = "An execution that reaches these steps can never end."
-    why = (
-        "Every path leads back, whatever the guards give. The execution stays open until it is cancelled, and what "
-        "waits for its end waits too."
-    )
+    why = "Every path leads back, for all values of the guards. The execution stays open until it is cancelled."
     example = """
       - step: start
         tool: {kind: http, url: https://example.org/jobs}

@@ -6,8 +6,8 @@ class UnboundedTokens(NetRule):
     kind = "unbounded"
     summary = "A step on a cycle sends one token back into the cycle and another one elsewhere, so tokens accumulate."
     why = (
-        "Every round adds a step run to those that are already running. Only the number of rounds bounds them: a retry "
-        "loop that also notifies floods the receiver, and one that forks doubles each time."
+        "Every round adds a step run. Only the number of rounds limits them: a retry loop that also notifies floods "
+        "the receiver, and a loop that forks doubles its tokens each time."
     )
     example = """
       - step: start

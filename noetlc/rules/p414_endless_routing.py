@@ -5,10 +5,10 @@ class EndlessRouting(NetRule):
     severity = Severity.ERROR
     stops_compiler = False
     kind = "trap"
-    summary = "An execution that reaches these steps routes forever: they have no exit, and none of them calls a tool."
+    summary = "An execution that reaches these steps routes forever: they have no exit and call no tool."
     why = (
-        "Without a tool nothing slows the cycle down: the engine does nothing else until the execution has used up its "
-        "step runs and fails with `error.kind: fuel`."
+        "Without a tool nothing slows the cycle down. The engine runs it until the execution has used up its step "
+        "runs and fails with `error.kind: fuel`."
     )
     example = """
       - step: start

@@ -6,8 +6,8 @@ class RunsItself(Rule):
     severity = Severity.WARNING
     summary = "A `playbook` task runs the playbook that it belongs to."
     why = (
-        "Each execution starts another one. Unless a guard ends the recursion, children are started until the limit of "
-        "one request is reached and all of them fail."
+        "Each execution starts another one. Unless a guard ends the recursion, children start until the limit of one "
+        "request is reached, and all of them fail."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -28,5 +28,5 @@ class RunsItself(Rule):
                 yield self.finding(
                     path.span,
                     f"`{view.label}` runs `{own.text}`, the playbook that it belongs to",
-                    "use a cycle of steps, or run a playbook of its own for the part that repeats",
+                    "use a cycle of steps, or put the part that repeats into another playbook",
                 )

@@ -8,8 +8,8 @@ class ParallelCtxWrite(Rule):
     severity = Severity.WARNING
     summary = "Iterations of a parallel loop write a `ctx` key that has no reducer."
     why = (
-        "Iterations that run at once do not see each other's writes. Two that write different values to one key fail "
-        "the step."
+        "Parallel iterations do not see each other's writes. If two of them write different values to one key, the "
+        "step fails."
     )
     example = """
       - step: add_up

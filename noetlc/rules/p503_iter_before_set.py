@@ -25,8 +25,8 @@ class IterBeforeSet(Rule):
     severity = Severity.WARNING
     summary = "A template reads `iter.<name>` where the pipeline may not have set it yet."
     why = (
-        "What is not set is undefined. In a task's input that is an error; in a `when` it is false. A common case is a "
-        "page number that is set only after the first page."
+        "A value that is not set is undefined: an error in an input, false in a `when`. A common case is a page "
+        "number that is set only after the first page."
     )
     example = """
       - step: pages

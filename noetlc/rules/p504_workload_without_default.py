@@ -5,7 +5,7 @@ class WorkloadWithoutDefault(Rule):
     severity = Severity.WARNING
     summary = "A template reads `workload.<name>`, and `workload` has no default for it."
     why = (
-        "The playbook only runs if every request contains the value, which is not visible in the playbook. A misspelt "
+        "The playbook runs only if every request contains the value, which the playbook does not show. A misspelt "
         "name has the same effect."
     )
     example = """

@@ -10,7 +10,7 @@ _NAMING = ("auth", "attach", "credential", "credentials")
 
 class UnusedCredential(Rule):
     severity = Severity.WARNING
-    summary = "A keychain entry is declared, and no task uses it."
+    summary = "No task uses a declared keychain entry."
     why = (
         "Every entry is resolved before the first step. An unused entry can still fail the request, and gives the "
         "playbook a secret that it does not need."

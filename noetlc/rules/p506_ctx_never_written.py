@@ -6,8 +6,8 @@ class CtxNeverWritten(Rule):
     severity = Severity.WARNING
     summary = "A template reads `ctx.<name>`, and no `set_ctx` writes it."
     why = (
-        "`ctx` begins empty. What no task writes is undefined: an error in a task's input, false in a `when`, so that "
-        "the branch is never taken."
+        "`ctx` starts empty. A key that no task writes is undefined: an error in an input, false in a `when`, so "
+        "that the branch is never taken."
     )
     example = """
       - step: count

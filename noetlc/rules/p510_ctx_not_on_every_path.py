@@ -7,7 +7,7 @@ from noetlc.syntax.nodes import Scalar
 
 class CtxNotOnEveryPath(Rule):
     severity = Severity.WARNING
-    summary = "A step needs `ctx.<name>`, and there is a path to it on which no step writes that."
+    summary = "A step needs `ctx.<name>`, and on some path to it no step writes the key."
     why = (
         "On that path the value is undefined, and a task whose input is undefined fails. Tests often miss such a path: "
         "an empty list, a skipped branch."

@@ -5,10 +5,10 @@ from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
 
 class ArgsNotProvided(Rule):
     severity = Severity.WARNING
-    summary = "A step needs `args.<name>`, and a token can come to it without."
+    summary = "A step needs `args.<name>`, and some tokens reach it without this argument."
     why = (
-        "A token carries the arguments of the arcs on its path, and nothing else. Where one arc lacks an argument, the "
-        "step fails for the tokens of that arc only."
+        "A token has only the arguments of the arcs on its path. If one arc lacks an argument, the step fails for "
+        "its tokens only."
     )
     example = """
       - step: start

@@ -9,8 +9,8 @@ class UnreadPatch(Rule):
     severity = Severity.NOTE
     summary = "`set_ctx` writes a key that no template reads."
     why = (
-        "It costs an event and space in the state, and it is often a misspelt name: the reader reads another key, "
-        "which is undefined."
+        "Writing it costs an event and space in the state. Often the name is misspelt, and the reader reads another "
+        "key, which is undefined."
     )
     example = """
       - step: start

@@ -7,8 +7,8 @@ class SecretStored(Rule):
     stops_compiler = False
     summary = "`set_ctx` or `set_iter` stores a secret, or a value derived from one."
     why = (
-        "What a patch writes is recorded in the event log and outlives the execution, in every copy and backup of it. "
-        "Redaction hides the secret itself, but not every value derived from it."
+        "The event log records every patch, and the log and its backups outlive the execution. Masking replaces the "
+        "secret itself, but not every value that is derived from it."
     )
     example = """
       apiVersion: noetl.io/v2
@@ -38,6 +38,6 @@ class SecretStored(Rule):
             target = read.site.role.replace("set_", "", 1)
             yield self.finding(
                 read.span,
-                f"the secret `{read.text}` would be stored as `{target}`, and so in the event log",
+                f"the secret `{read.text}` would be stored as `{target}`, and in the event log",
                 "do not store it: let the task that needs it read it, through `auth`, a header or a connection input",
             )

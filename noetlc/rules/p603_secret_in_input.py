@@ -38,6 +38,6 @@ class SecretInInput(Rule):
         kind = read.site.task.kind if read.site.task else ""
         return self.finding(
             read.span,
-            f"the secret `{read.text}` flows into `{read.site.input}` of `{kind}`, which does not keep it secret",
+            f"the secret `{read.text}` flows into `{read.site.input}` of `{kind}`, which is not masked",
             "pass secrets only through `auth`, headers or connection inputs",
         )

@@ -45,6 +45,6 @@ class InterpolatedSql(Rule):
     def _whole(self, splice: Splice) -> Finding:
         return self.finding(
             splice.span,
-            f"the whole SQL text is taken from `{splice.text}`: everyone who sets it can run any command",
-            "write the SQL here and let data choose only its parameters (`params`)",
+            f"the whole SQL text comes from `{splice.text}`: everyone who sets it can run any command",
+            "write the SQL here and use data for its parameters only (`params`)",
         )

@@ -30,9 +30,9 @@ class InterpolatedShell(Rule):
 
     def _text(self, splice: Splice) -> Finding:
         if splice.is_whole:
-            message = f"the whole command is taken from `{splice.text}`: everyone who sets it can run anything"
+            message = f"the whole command comes from `{splice.text}`: everyone who sets it can run any program"
             return self.finding(
-                splice.span, message, "write the program here, as a list, and let data be its arguments"
+                splice.span, message, "write the program here, as a list, and use data for its arguments only"
             )
         as_list = "" if splice.site.input == "cmds" else '; or write the command as a list: `[program, "{{ … }}"]`'
         return self.finding(

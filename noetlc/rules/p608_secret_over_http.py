@@ -57,7 +57,7 @@ class SecretOverHttp(Rule):
         fix = Fix("write `https://`", (Edit(scheme, "https://"),), safe=False) if is_literal else None
         return self.finding(
             at,
-            "the task's credential is sent over plain HTTP, where everyone on the network path can read it",
+            "the credential of the task is sent over plain HTTP, where everyone on the network path can read it",
             "write `https://`; only a server on the same machine needs no TLS",
             related=related,
             fix=fix,

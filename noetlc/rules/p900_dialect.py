@@ -8,9 +8,9 @@ class OtherDialect(Rule):
     severity = Severity.ERROR
     summary = "The playbook is written in another dialect of the language."
     why = (
-        "The machine runs canonical v10. Checked as v10, such a file would give dozens of misleading findings; so this "
-        "is the only one. `noetlc migrate` rewrites the file with its meaning, and `noetlc lint --dialect` checks it "
-        "as it is."
+        "The machine runs canonical v10. Checked as v10, such a file would have dozens of misleading findings, so "
+        "this is the only finding. `noetlc migrate` rewrites the file without changing its meaning, and `noetlc lint "
+        "--dialect` checks the file in its own dialect."
     )
     example = """
       - step: fetch
@@ -53,7 +53,7 @@ class OtherDialect(Rule):
         yield self.finding(
             key.span if key else Span(0, 0),
             f"this playbook is written in {TITLES[recognised.dialect]}: {recognised.described()}",
-            "run `noetlc migrate FILE --diff` to see it as canonical v10, and with `--write` to rewrite it; "
-            f"`noetlc lint --dialect {recognised.dialect}` checks it as it is",
+            "run `noetlc migrate FILE --diff` to see it as canonical v10, and add `--write` to rewrite it; "
+            f"`noetlc lint --dialect {recognised.dialect}` checks it in its own dialect",
             fix=migration_fix(model),
         )

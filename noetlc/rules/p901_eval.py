@@ -5,7 +5,7 @@ from noetlc.rules.rule import Findings, Model, Rule, Severity, migration_fix
 class Eval(Rule):
     severity = Severity.ERROR
     summary = "A task handles its outcome with `eval`, as the older dialect did."
-    why = "Nothing reads `eval` any more: no retry would happen, and no error would be caught."
+    why = "`eval` is ignored: no retry would happen, and no error would be caught."
     example = """
       - step: fetch
         tool:

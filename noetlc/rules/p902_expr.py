@@ -8,7 +8,7 @@ from noetlc.syntax.span import Problem, Span
 class Expr(ClaimRule):
     severity = Severity.ERROR
     summary = "A condition is written as `expr`, as the older dialect did."
-    why = "The one word for a condition is `when`. A rule whose condition is not read would hold always, or never."
+    why = "The keyword for a condition is `when`. A rule without a condition would always match, or never."
     example = """
       - step: start
         tool: {kind: noop}

@@ -7,8 +7,8 @@ class NextList(ClaimRule):
     severity = Severity.ERROR
     summary = "`next` is a list of arcs, or the name of a step, instead of a router with `arcs`."
     why = (
-        "How many arcs may fire is a setting of the router (`next.spec.mode`), and a list has no place for it. "
-        "Anything else is not a router, so the branch would end here."
+        "The number of arcs that may fire is a setting of the router (`next.spec.mode`), for which a list has no "
+        "place. Without a router, the branch would end here."
     )
     example = """
       - step: start

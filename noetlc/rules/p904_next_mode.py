@@ -6,7 +6,7 @@ from noetlc.syntax.nodes import Scalar
 class NextMode(Rule):
     severity = Severity.ERROR
     summary = "A step's `spec` has `next_mode`, as the older dialect did."
-    why = "Nothing reads it there. A step that was meant to fan out would fire only its first arc."
+    why = "It is ignored there. A step that should fan out would fire only its first arc."
     example = """
       - step: start
     -   spec: {next_mode: inclusive}

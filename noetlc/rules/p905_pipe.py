@@ -8,7 +8,7 @@ _HELP = "write the tasks as the list under `tool`, which is always a pipeline"
 class Pipe(ClaimRule):
     severity = Severity.ERROR
     summary = "A step or a task has `pipe`, as earlier drafts of the language did."
-    why = "Nothing reads `pipe`, so its tasks would never run."
+    why = "`pipe` is ignored, so its tasks would never run."
     example = """
       - step: load
     -   pipe:
@@ -24,7 +24,7 @@ class Pipe(ClaimRule):
         for entry in old_inputs(model, "pipe"):
             yield self.finding(
                 entry.key.span,
-                "`pipe` belongs to an older dialect: a task holds no other tasks",
+                "`pipe` belongs to an older dialect: a task contains no other tasks",
                 _HELP,
                 fix=migration_fix(model),
             )

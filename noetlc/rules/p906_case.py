@@ -5,7 +5,7 @@ from noetlc.syntax.span import Problem
 class Case(ClaimRule):
     severity = Severity.ERROR
     summary = "A step has `case`, as earlier drafts of the language did."
-    why = "Nothing reads `case`: its conditions would not be tested, and the step would continue without them."
+    why = "`case` is ignored: its conditions would not be evaluated, and the step would continue without them."
     example = """
       - step: start
         tool: {kind: noop}

@@ -12,7 +12,10 @@ _INSTEAD = {
 class OldPatches(ClaimRule):
     severity = Severity.ERROR
     summary = "A policy rule writes with `set_vars`, `set_shared` or `set_prev`, as the older dialect did."
-    why = "This state does not exist any more: what is written there is lost, and its readers get undefined values."
+    why = (
+        "This state no longer exists: values that are written there are lost, and templates that read them get "
+        "undefined values."
+    )
     example = """
       - step: count
         tool:

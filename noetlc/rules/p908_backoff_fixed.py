@@ -5,7 +5,7 @@ from noetlc.syntax.span import Problem
 class BackoffFixed(ClaimRule):
     severity = Severity.ERROR
     summary = "A retry has `backoff: fixed`, as in the older dialect, or another unknown backoff."
-    why = "The word for a constant delay is `none`; with an unknown one the delay between retries is undefined."
+    why = "A constant delay is written as `none`. With an unknown word the delay between retries is undefined."
     example = """
       - step: fetch
         tool:

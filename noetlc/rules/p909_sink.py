@@ -10,7 +10,7 @@ _SINK = "sink"
 class Sink(ClaimRule):
     severity = Severity.ERROR
     summary = "A task has `kind: sink`, or a step or task has a `sink` or `save` block."
-    why = "There is no such tool and no such block: the data would be computed and then discarded."
+    why = "There is no such tool and no such block: the data would be computed and discarded."
     example = """
     - - step: load
     -   tool:
@@ -51,7 +51,7 @@ class Sink(ClaimRule):
     def _finding(self, model: Model, span: Span, message: str) -> Finding:
         return self.finding(
             span,
-            f"{message}: storing is a task like any other",
+            f"{message}: use a task to store data",
             "write a task of the storage's own kind (`postgres`, `duckdb`, `http`, …) after the one "
             "whose result it stores, and that task returns a reference",
             fix=migration_fix(model),

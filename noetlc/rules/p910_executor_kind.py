@@ -8,7 +8,7 @@ from noetlvm.limits import PROFILES
 class ExecutorKind(ClaimRule):
     severity = Severity.ERROR
     summary = "`executor` names its profile as `kind`, as the older dialect did."
-    why = "The profile would be ignored, and the playbook would run with the default one."
+    why = "The profile would be ignored, and the playbook would run with the default profile."
     example = """
       apiVersion: noetl.io/v2
       kind: Playbook
@@ -33,7 +33,7 @@ class ExecutorKind(ClaimRule):
             return self.finding(problem.span, message, help, severity=Severity.WARNING)
         return self.finding(
             problem.span,
-            "`executor.kind` is of the older dialect: the key is `profile`",
+            "`executor.kind` belongs to the older dialect: the key is `profile`",
             "write `profile`",
             fix=rename(model, problem.span, "profile", safe=True),
         )

@@ -10,7 +10,7 @@ _VARS = "vars"
 class VarsNamespace(ClaimRule):
     severity = Severity.ERROR
     summary = "A template reads `vars`, or a step has a `vars` block, as the older dialect did."
-    why = "`vars` does not exist any more: the value is undefined, and the task that needs it fails."
+    why = "`vars` no longer exists: the value is undefined, and a task that needs it fails."
     example = """
       - step: fetch
         tool:

@@ -249,7 +249,7 @@ def test_line_and_column(frame: str, value: str, code: str, where: tuple[int, in
         (INPUT, '"{{ startswith(ctx.a) }}"', "P208", "no function `startswith`", "it is a method"),
         (INPUT, '"{{ rnage(3) }}"', "P208", "no function `rnage`", "did you mean `range`?"),
         (INPUT, '"{{ foo(3) }}"', "P208", "no function `foo`", "`range` and `dict`"),
-        (GUARD, "false", "P210", "never holds", "remove what it guards"),
+        (GUARD, "false", "P210", "never holds", "remove the guarded rule"),
         (GUARD, "\"{{ outcome.status != 'success' }}\"", "P211", "always holds", "did you mean `'ok'`?"),
         (GUARD, "\"{{ outcome.http.status > '500' }}\"", "P211", "comparison fails", "write `500`"),
         (GUARD, '"{{ outcome.status == true }}"', "P211", "is text and `true` is a boolean", "compare it with text"),

@@ -242,7 +242,7 @@ def test_sql_text_made_of_constants_and_numbers_is_fine(command: str) -> None:
 
 def test_sql_that_is_data_altogether_is_reported() -> None:
     (finding,) = lint(sql("{{ workload.host }}", "duckdb"), "P604")
-    assert finding.message.startswith("the whole SQL text is taken from `workload.host`")
+    assert finding.message.startswith("the whole SQL text comes from `workload.host`")
 
 
 def test_the_help_names_the_parameters_of_the_database() -> None:
@@ -259,7 +259,7 @@ def test_sql_parameters_may_be_data() -> None:
     ("command", "words"),
     [
         ('"ls {{ workload.host }}"', "part of a shell command"),
-        ('"{{ workload.host }}"', "the whole command is taken from"),
+        ('"{{ workload.host }}"', "the whole command comes from"),
         ('[sh, -c, "ls {{ workload.host }}"]', "part of a shell script"),
         ('[/bin/bash, -euc, "ls {{ workload.host }}", sh]', "part of a shell script"),
     ],
