@@ -1,6 +1,6 @@
-"""`make demo`: a playbook with mistakes meets the linter; one without is compiled, run and looked at.
+"""`make demo`: lints a playbook with mistakes; compiles, runs and shows one without.
 
-Works on a copy and with a server of its own, so it can be run again and again, without a network.
+It works on a copy and starts its own server, so it needs no network and can be repeated.
 """
 
 from __future__ import annotations
