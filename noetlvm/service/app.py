@@ -6,17 +6,19 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections import Counter as Counts
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Response
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from noetlvm import __version__
+from noetlvm.data.event import Recorded
 from noetlvm.service.access import BodyLimits, TokenAccess, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.executions_api import executions_router
-from noetlvm.service.metrics import Metrics
 from noetlvm.service.models import Health
 from noetlvm.service.page_api import page_router, pictures_router
 from noetlvm.service.playbooks_api import playbooks_router
@@ -24,6 +26,7 @@ from noetlvm.service.polling_api import polling_router
 from noetlvm.service.problems import ProblemError, UnexpectedErrors, answer_with_problems, documented
 from noetlvm.service.tokens_api import tokens_router
 from noetlvm.service.worker_api import worker_router
+from noetlvm.store.interface import Execution
 
 API = "/api/v1"
 
@@ -40,6 +43,40 @@ def _end_with(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
         _LOG.critical("the driver failed", exc_info=task.exception())
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Metrics:
+    """Prometheus metrics of one server. They count; they name no playbook's data."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._registry = CollectorRegistry()
+        self._events = Counter("noetlvm_events", "Events written, by name.", ["name"], registry=self._registry)
+        self._ended = Counter(
+            "noetlvm_executions_ended", "Executions that ended, by status.", ["status"], registry=self._registry
+        )
+        self._active = Gauge("noetlvm_executions_active", "Executions in memory.", registry=self._registry)
+        self._workers = Gauge("noetlvm_workers_connected", "Workers connected.", registry=self._registry)
+        self._held = Gauge("noetlvm_commands_held", "Commands that connected workers hold.", registry=self._registry)
+        self._new_events: Counts[str] = Counts()
+        """Events since the last look: a metric that takes its lock for each costs more than the rest of this."""
+        driver.listeners.add(self._count)
+
+    def _count(self, row: Execution, recorded: Sequence[Recorded]) -> None:
+        self._new_events.update([one.event.name for one in recorded])
+        if row.ended is not None and recorded:
+            self._ended.labels(row.status).inc()
+
+    def text(self) -> bytes:
+        """Return all of them as text."""
+        new, self._new_events = self._new_events, Counts()
+        for name, count in new.items():
+            self._events.labels(name).inc(count)
+        workers = self._driver.hub.workers.values()
+        self._active.set(len(self._driver.server.active))
+        self._workers.set(len(workers))
+        self._held.set(sum(len(worker.held) for worker in workers))
+        return generate_latest(self._registry)
 
 
 def service_app(driver: Driver) -> FastAPI:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -13,7 +15,7 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 
 from noetlvm.data.encoding import decode, encode
-from noetlvm.data.event import envelope
+from noetlvm.data.event import Recorded, envelope
 from noetlvm.data.references import Reference, plain
 from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Bundle
@@ -22,7 +24,6 @@ from noetlvm.server.recovery import recovered
 from noetlvm.server.requests import BadRequestError, PreparedRetry, RefusedRetryError
 from noetlvm.service.access import requires
 from noetlvm.service.driver import Driver
-from noetlvm.service.live import live_events
 from noetlvm.service.models import (
     DEFAULT_PAGE,
     ContentId,
@@ -78,6 +79,9 @@ executions_router = APIRouter(tags=["executions"])
 
 Seq = Annotated[int, Query(ge=0, le=2**53)]
 MSGPACK = "application/vnd.msgpack"
+POLL_SECONDS = 1.0
+"""Seconds between polls for events that another server wrote."""
+EVENTS_AT_ONCE = 500
 IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=200)]
 Status = Literal["running", "paused", "success", "failed", "cancelled"]
 
@@ -239,6 +243,54 @@ async def follow_events(
     row = await run_in_threadpool(_row, request, execution_id)
     stream: AsyncIterator[str] = live_events(driver_of(request), row.execution_id, last_event_id or 0)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIterator[str]:
+    """Yield the events of an execution after a number, as they come, until it has ended."""
+    news = asyncio.Event()
+    latest: Execution | None = None
+    """Its row, if this server has written it since the last poll."""
+
+    def listen(written: Execution, _recorded: Sequence[Recorded]) -> None:
+        nonlocal latest
+        if written.execution_id == execution_id and (written.seq > after or written.ended is not None):
+            latest = written
+            news.set()
+
+    driver.listeners.add(listen)
+    try:
+        while True:
+            news.clear()
+            row, latest = latest, None
+            try:
+                # The row first: if the execution has ended in it, all its events are there.
+                row = row or await run_in_threadpool(driver.store.execution, execution_id)
+                if row is None:
+                    return
+                while after < row.seq:
+                    last = min(after + EVENTS_AT_ONCE, row.seq)
+                    page = await run_in_threadpool(
+                        lambda after, last: list(driver.store.events(execution_id, after, last)), after, last
+                    )
+                    if not page:
+                        break
+                    after = page[-1].seq
+                    yield "".join(_text(row, recorded) for recorded in page)
+                if row.ended is not None:
+                    return
+            except StoreError:
+                pass  # it is read again: to a client, the end of the stream is that of the execution
+            try:
+                await asyncio.wait_for(news.wait(), POLL_SECONDS)
+            except TimeoutError:
+                yield ": waiting\n\n"  # notices a client that has left
+    finally:
+        driver.listeners.discard(listen)
+
+
+def _text(row: Execution, recorded: Recorded) -> str:
+    data = json.dumps(plain(envelope(row.execution_id, row.trace_id, recorded)), ensure_ascii=False)
+    return f"id: {recorded.seq}\nevent: {recorded.event.name}\ndata: {data}\n\n"
 
 
 @executions_router.get(

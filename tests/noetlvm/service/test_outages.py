@@ -11,8 +11,8 @@ import pytest
 from starlette.websockets import WebSocketDisconnect
 
 from noetlvm.client import AsyncClient, Client, ServiceError
-from noetlvm.service import live
-from noetlvm.service.live import live_events
+from noetlvm.service import executions_api
+from noetlvm.service.executions_api import live_events
 from noetlvm.store.interface import StoreError
 from tests.noetlvm.service.conftest import HELLO, Service
 
@@ -34,7 +34,7 @@ def failing(call: Callable[..., Any], times: int) -> Callable[..., Any]:
 def test_a_stream_of_events_goes_on_when_the_store_can_be_read_again(
     service: Service, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    monkeypatch.setattr(live, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(executions_api, "POLL_SECONDS", 0.01)
     headers = {"Content-Type": "application/yaml", **service.as_("run")}
     bundle = service.http.post("/api/v1/playbooks", content=HELLO, headers=headers).json()["bundle"]
     started = service.http.post("/api/v1/executions", json={"bundle": bundle}, headers=service.as_("run"))
