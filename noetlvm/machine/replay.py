@@ -199,7 +199,7 @@ class LogReplay:
 
     def _retry(self, event: Event, at: int) -> Input:
         data = event.data
-        following = (one.event for one in self._log[at + 1 : at + 1 + data["tokens"]])
+        following = (one.event for one in self._log[at + 1 :][: data["tokens"]])
         put_back = takewhile(lambda event: event.name == "token.enqueued", following)
         tokens = [Token(one.data["step"], one.data["args"], one.data.get("event"), False) for one in put_back]
         return Retry(data["execution"], data["bundle"], data["retried_from"], tokens, data["undone"])

@@ -16,7 +16,7 @@ from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import Difference, replay
 from noetlvm.machine.settling import MOVES_UNCUT
 from tests.noetlvm.machine.control.drive import Drive, Hand, bad, loaded, ok
-from tests.noetlvm.machine.control.test_retry import retried
+from tests.noetlvm.machine.control.test_retry import WITH_FINAL, retried
 
 FAN = """
 - step: start
@@ -99,8 +99,23 @@ def retried_twice() -> Drive:
     return again
 
 
+def retried_final_step() -> Drive:
+    """The token of the final step is not put back but enqueued again."""
+    return retried(Drive(WITH_FINAL, {"start": ok(), "last": bad()}, control=Hand).run(), "y")[0]
+
+
 DRIVES: list[Callable[[], Drive]] = [
-    *(fan, refused, child, in_batches, large_results, lost_iteration, lost_after_another, retried_twice),
+    *(
+        fan,
+        refused,
+        child,
+        in_batches,
+        large_results,
+        lost_iteration,
+        lost_after_another,
+        retried_twice,
+        retried_final_step,
+    ),
 ]
 
 
