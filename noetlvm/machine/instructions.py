@@ -218,15 +218,12 @@ def waiting_time(delay: float, factor: int) -> float:
     return min(max(min(delay, WAIT_SECONDS_MAX), 0) * factor, WAIT_SECONDS_MAX)
 
 
-def _hand_on(do: str) -> Callable[[LoadedPipeline, int, int], Perform]:
-    def binder(_pipeline: LoadedPipeline, _at: int, target: int) -> Perform:
-        def hand_on(frame: Frame) -> None:
-            frame.end_task(do, target)
-            frame.hand_on()
+def _hand_on(do: str, _pipeline: LoadedPipeline, _at: int, target: int) -> Perform:
+    def hand_on(frame: Frame) -> None:
+        frame.end_task(do, target)
+        frame.hand_on()
 
-        return hand_on
-
-    return binder
+    return hand_on
 
 
 def _skip(_pipeline: LoadedPipeline, _at: int, target: int) -> Perform:
@@ -311,8 +308,8 @@ BINDERS: dict[str, Callable[..., Perform]] = {
     "BIND": _bind,
     "RETRY": _retry,
     "GOTO": _goto,
-    "CONTINUE": _hand_on("continue"),
-    "JUMP_TO": _hand_on("jump"),
+    "CONTINUE": partial(_hand_on, "continue"),
+    "JUMP_TO": partial(_hand_on, "jump"),
     "SKIP": _skip,
     "BREAK": _break,
     "FAIL": _fail,

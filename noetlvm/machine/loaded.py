@@ -123,10 +123,7 @@ class Evaluator:
     def deciding_rule(self, names: Names) -> tuple[int, str]:
         """Return number and place of the admission rule that decides; 0 if the code was not made of rules."""
         numbered, positions = _numbered_rules(self._expression)
-        try:
-            found = compile_expression(numbered)(names, Fuel()) if positions else 0
-        except ExpressionError:
-            found = 0
+        found = compile_expression(numbered)(names, Fuel())
         if type(found) is not int or not 0 < found <= len(positions):
             return 0, ""
         return found, self._setting.places.locate(self.address, positions[found - 1])
@@ -165,7 +162,7 @@ def _constant(expression: ExpressionCode) -> Evaluation | None:
 
 def _written_keys(expression: object) -> frozenset[str]:
     """Return the keys of the mapping that code ends in: those of RECORD, or of a constant."""
-    last = expression.code[-2] if isinstance(expression, ExpressionCode) and len(expression.code) > 1 else None
+    last = expression.code[-2] if isinstance(expression, ExpressionCode) else None
     keys = last.operands[0] if last is not None and last.opcode.name in ("RECORD", "CONST") else ()
     return frozenset(keys) if isinstance(keys, list | dict) else frozenset()
 
@@ -177,7 +174,7 @@ def _numbered_rules(gate: ExpressionCode) -> tuple[ExpressionCode, list[int]]:
     the first time, so that bundles need not hold it and gates that admit do not pay for it.
     """
     *code, truth, end = gate.code
-    if truth.opcode.name != "TRUTH" or end.opcode.name != "RETURN":
+    if truth.opcode.name != "TRUTH":
         return gate, []
     jumps = [at for at, found in enumerate(code) if found.opcode.name == "JUMP" and found.operands[0] == len(code)]
     positions = [at for at in (*(jump - 1 for jump in jumps), len(code) - 1) if code[at].opcode.name == "CONST"]

@@ -48,7 +48,7 @@ def part(mapping: dict[str, V], keys: frozenset[str] | None) -> dict[str, V]:
 
 
 class _Found:
-    def __init__(self, *, runs_python: bool = False) -> None:
+    def __init__(self, *, runs_python: bool) -> None:
         self._runs_python = runs_python
         self._whole: set[str] = set()
         self._keys: dict[str, set[str]] = {}

@@ -151,7 +151,7 @@ def _masked(name: str, remedy: Callable[[str], str]) -> Masked:
 # ---- remedies
 
 
-_FIRST_KEY = re.compile(r"[^.\[]*")
+_KEY_END = re.compile(r"[.\[]")
 
 
 def remedy_in(playbook: LoadedPlaybook, step: str) -> Remedy:
@@ -159,10 +159,9 @@ def remedy_in(playbook: LoadedPlaybook, step: str) -> Remedy:
 
     def remedy(path: str) -> str:
         namespace, _, rest = path.partition(".")
-        key = _FIRST_KEY.match(rest)
         find = _REMEDIES.get(namespace)
         if find is not None:
-            return find(playbook, step, key[0] if key else "")
+            return find(playbook, step, _KEY_END.split(rest)[0])
         return f"run the step `{namespace}` again" if namespace in playbook.steps else run_again(())
 
     return remedy

@@ -14,12 +14,13 @@ from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import Limits
 from noetlvm.machine import messages
-from noetlvm.machine.decide import decide, work_for
+from noetlvm.machine.decide import decide, invalid_playbook, refused, requested, work_for
 from noetlvm.machine.fold import apply
 from noetlvm.machine.frame import frame_for
 from noetlvm.machine.loaded import LoadedPlaybook
 from noetlvm.machine.messages import Request, Work, from_data, to_data
 from noetlvm.machine.payload import Offload
+from noetlvm.machine.settling import MOVES_UNCUT
 from noetlvm.machine.state import Child, FrameState, State, Token
 from noetlvm.record import changed
 from noetlvm.replay.exact import replay_exactly
@@ -263,6 +264,12 @@ def test_what_a_failed_iteration_wrote_does_not_count_and_its_error_is_listed() 
     assert [(failed["index"], failed["error"]["kind"]) for failed in done["failures"]] == [(1, "boom")]
 
 
+def test_a_parallel_loop_may_run_one_iteration_at_a_time() -> None:
+    narrow = loop(REDUCERS).replace("mode: parallel", "mode: parallel, max_in_flight: '{{ workload.n }}'")
+    assert len(Drive(narrow, control=Hand).start({"n": 1}).ready) == 1
+    assert Drive(narrow, control=Hand).start({"n": 0}).state.failures[0]["error"]["kind"] == "template"
+
+
 GATE = """
 - step: start
   spec:
@@ -276,6 +283,80 @@ def test_an_entry_token_that_is_never_let_in_fails_the_execution() -> None:
     drive = Drive(GATE).run()
     assert drive.state.status == "failed"
     assert drive.state.failures[0]["error"]["kind"] == "admission"
+
+
+# ---- requests
+
+
+def test_a_request_is_recorded_with_what_it_has() -> None:
+    least = {"execution": "x", "bundle": "b", "path": "p", "payload": {"a": 1}}
+    assert requested(Request("x", "b", {"a": 1}), "p", Offload()).data == least
+    more = {"ctx": {"c": 3}, "returns": "end", "parent": "q", "depth": 2, "trace": "t"}
+    assert requested(Request("x", "b", {"a": 1}, **more), "p", Offload()).data == least | more
+
+
+def test_a_request_that_is_refused_fails_once_and_shows_no_payload() -> None:
+    _, *rest = events = [*refused(REQUEST, "p", {"kind": "keychain"})]
+    assert events[0].data["payload"] == {}
+    assert [event.data for event in rest] == [{"error": {"kind": "keychain"}}, {"status": "failed", "failures": 1}]
+
+
+def finding(severity: str, line: int) -> dict[str, Any]:
+    return {"code": "P1", "severity": severity, "path": "p.yaml", "line": line, "column": 2, "message": "no", "more": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "errors", "message"),
+    [
+        ("", [], ""),
+        ("", [1], "p.yaml:1:2: P1: no"),
+        ("", [1, 2], "p.yaml:1:2: P1: no (2 errors)"),
+        ("said", [], "said"),
+        ("said", [1, 2], "said"),
+    ],
+)
+def test_a_playbook_that_does_not_compile_is_refused_with_its_errors(
+    given: str, errors: list[int], message: str
+) -> None:
+    found = [finding("warning", 9), *(finding("error", line) for line in errors)]
+    made = invalid_playbook(given, found)
+    assert (made["message"], made["details"]["count"]) == (message, len(errors))
+    assert [one["line"] for one in made["details"]["findings"]] == errors
+
+
+# ---- leases and reports
+
+
+def test_a_lost_lease_is_followed_by_the_next_of_its_own_unit() -> None:
+    distributed = "- { step: start, tool: { kind: noop }, loop: { in: [1, 2], iterator: n, spec: { mode: parallel } } }"
+    drive = Drive(distributed, control=Hand).start()
+    leases = [drive.control.expire(1, "0", lease)[0].data["lease"] for lease in (1, 2, 3)]
+    assert leases == [2, 3, 4]
+    assert [(one.iteration, one.data) for one in drive.control.expire(1, "1", 1)] == [("1", {"lease": 2})]
+
+
+GATES = """
+- step: start
+  next: { spec: { mode: inclusive }, arcs: [STEPS { step: opens }] }
+- { step: opens, tool: { kind: noop } }
+"""
+GATED = """
+- step: gated_NUMBER
+  spec: { policy: { admit: { rules: [{ when: "{{ ctx.go is defined }}", then: { allow: true } }] } } }
+  tool: { kind: noop }
+"""
+
+
+def test_the_rest_of_a_report_whose_decision_is_cut_follows_later() -> None:
+    numbers = range(MOVES_UNCUT)
+    text = GATES.replace("STEPS", " ".join(f"{{ step: gated_{number} }}," for number in numbers))
+    drive = Drive(text + "".join(GATED.replace("NUMBER", str(number)) for number in numbers), control=Hand).start()
+    (command,) = drive.ready
+    events = ok(1, ctx={"go": 1})(drive.control.work(command))
+    given = messages.WorkerReport(*command[:3], events)
+    made = decide(drive.net, drive.state, given, 0.0, Offload(), lambda _made: True)
+    assert made.rest == (messages.Continue(), given._replace(events=events[1:]))
+    assert made.events[-1].name == "step.scheduled"
 
 
 # ---- purity

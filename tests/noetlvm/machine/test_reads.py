@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from noetlvm.machine.reads import Reads, part
+from noetlvm.machine.reads import Reads, part, reads_of
+from tests.noetlvm.bytecode.programs import EMPTY, Row, expression, pipeline
 from tests.noetlvm.machine.control.drive import Drive, loaded
 
 NOTHING: frozenset[str] = frozenset()
@@ -103,3 +104,36 @@ def test_code_that_may_read_its_context_gets_all_of_it(task: str, whole: bool) -
 def test_a_command_names_the_secrets_that_its_step_reads(task: str, names: tuple[str, ...]) -> None:
     drive = Drive(PLAYBOOK.format(task=task)).start()
     assert drive.control.work(drive.ready[0]).keychain == names
+
+
+def reads_of_code(*rows: Row) -> Reads:
+    """Return what code reads that the compiler does not write so."""
+    return reads_of(pipeline(("CALL", "python", expression(*rows, "RETURN"), EMPTY)).code)
+
+
+def test_a_constant_index_is_a_key() -> None:
+    assert reads_of_code(("NAME", "ctx"), ("CONST", "a"), "ITEM").ctx == {"a"}
+    assert reads_of_code(("NAME", "ctx"), ("CONST", 1), "ITEM").ctx is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_constant"),
+    [
+        # One of two sources is computed.
+        ([("CONST", "x"), ("NAME", "iter"), ("RECORD", ["code", "script"])], False),
+        ([("NAME", "iter"), ("CONST", "x"), ("RECORD", ["other", "code"])], True),
+        # What an instruction takes is no longer there.
+        ([("CONST", "x"), ("NAME", "iter"), ("ATTR", "a"), ("RECORD", ["code", "other"])], True),
+        ([("NAME", "iter"), ("ATTR", "a"), ("CONST", "x"), ("RECORD", ["code", "other"])], False),
+        # Past a branch nothing is known.
+        ([("CONST", "x"), ("CONST", True), ("JUMP_IF", 3), ("RECORD", ["code"])], False),
+        ([("JUMP", 1), ("CONST", "x"), "ADD", ("RECORD", ["code", "other"])], False),
+    ],
+)
+def test_source_is_computed_unless_it_is_seen_to_be_constant(rows: list[Row], is_constant: bool) -> None:
+    assert (reads_of_code(*rows).ctx is not None) is is_constant
+
+
+def test_a_part_is_in_the_order_of_its_keys() -> None:
+    keys = [f"key_{number:02}" for number in range(50)]
+    assert list(part(dict.fromkeys([*reversed(keys), "more"], 1), frozenset(keys))) == keys

@@ -10,9 +10,9 @@ from noetlvm.data.encoding import MASK
 from noetlvm.data.event import Event
 from noetlvm.data.references import Reference
 from noetlvm.expr.values import Masked
-from noetlvm.limits import WAIT_HELD_SECONDS
+from noetlvm.limits import MESSAGE_CHARS_MAX, WAIT_HELD_SECONDS
 from noetlvm.machine.frame import Frame
-from noetlvm.machine.instructions import DONE, FAILED, Ended, Wait
+from noetlvm.machine.instructions import DONE, FAILED, Ended, Wait, shortened
 from noetlvm.machine.loaded import LoadedPipeline, prepare
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import FrameState
@@ -257,3 +257,30 @@ def test_what_cannot_be_recorded_is_left_out(odd: object) -> None:
 def test_a_rule_may_fail_a_task_before_its_tool_runs() -> None:
     ran = run(code(("ENTER", "a"), "FAIL"))
     assert done(ran) == [{"outcome": {"status": "error", "error": ran.error}, "do": "fail"}]
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(MESSAGE_CHARS_MAX, False), (MESSAGE_CHARS_MAX + 1, True)])
+def test_a_message_that_is_too_long_is_cut(length: int, is_cut: bool) -> None:
+    assert shortened("x" * length) == "x" * MESSAGE_CHARS_MAX + ("…" if is_cut else "")
+
+
+@pytest.mark.parametrize(("attempts", "message"), [(1, "it failed"), (0, "`attempts` must be")])
+def test_one_attempt_may_be_all_and_fewer_cannot_be(attempts: int, message: str) -> None:
+    rule = "else: { then: { do: retry, attempts: '{{ ctx.n }}' } }"
+    ran = run(pipeline_of(rules(rule)), error(), within=scope(ctx={"n": attempts}))
+    assert message in ran.error["message"]
+    assert "gave up" not in ran.error["message"]
+
+
+def test_a_reset_counts_rounds_from_none_again() -> None:
+    saved = FrameState()
+    saved.rounds = [1]
+    rows: tuple[Row, ...] = (("ENTER", "a"), ("CALL", "noop", EMPTY, EMPTY), ("CONTINUE", 5), "END")
+    ran = drive(Frame(code(("RESET", 0), ("ROUND", 0, 1), *rows, counters=1), scope(), saved), iter(()))
+    assert done(ran) == [went(rounds=[1])]
+
+
+def test_a_while_may_be_allowed_no_round() -> None:
+    tasks = "- while:\n    when: '{{ true }}'\n    max: '{{ ctx.n }}'\n    do:\n      - a: { kind: noop }\n"
+    ran = run(pipeline_of(tasks), within=scope(ctx={"n": 0}))
+    assert (ran.calls, ran.error["kind"]) == ([], "fuel")

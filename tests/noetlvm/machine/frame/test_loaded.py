@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from noetlvm.bytecode.program import LoopHeader
+from noetlvm.bytecode.codec.encoder import encode
+from noetlvm.bytecode.program import ExpressionCode, KeychainEntry, LoopHeader, Pipeline
 from noetlvm.expr.errors import ExpressionError, Fuel
-from noetlvm.machine.loaded import locate, prepare
+from noetlvm.machine.loaded import Evaluator, load_program, locate, prepare
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.scope import server_names
 from noetlvm.record import changed
-from tests.noetlvm.bytecode.programs import constant, pipeline, playbook, program, step, with_debug
+from tests.noetlvm.bytecode.programs import (
+    EMPTY,
+    constant,
+    expression,
+    guard,
+    pipeline,
+    playbook,
+    program,
+    step,
+    with_debug,
+)
 from tests.noetlvm.machine.frame.pipelines import program_of
 
 PLAYBOOK = """
@@ -100,3 +113,98 @@ def test_a_lease_covers_what_a_local_loop_runs(levels: list[bool], unit: str) ->
     loaded = prepare(program(playbook(step("start", code=pipeline("END"), loops=loops))))
     path = ".".join(["4", "2"][: len(levels)])
     assert loaded.main.steps["start"].unit(path) == unit
+
+
+def gate(code: ExpressionCode) -> Evaluator:
+    admit = prepare(program(playbook(step("start", admit=code)))).main.steps["start"].admit
+    assert admit is not None
+    return admit
+
+
+def call(kind: str, label: str = "a") -> tuple[tuple[object, ...], ...]:
+    return ("ENTER", label), ("CALL", kind, EMPTY, EMPTY), ("CONTINUE", "next"), ("LABEL", "next")
+
+
+def test_nothing_is_checked_again_unless_it_is_wished() -> None:
+    made = program(playbook(step("start", code=pipeline("END"))))
+    for loaded, is_checked in (
+        (load_program(encode(made)), False),
+        (prepare(made), False),
+        (prepare(made, checked=True), True),
+    ):
+        code = loaded.main.steps["start"].pipeline
+        assert code is not None
+        assert code._setting.is_checked is is_checked
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        (constant(5), 5),
+        (expression(("NAME", "ctx"), "RETURN"), {"n": 1}),
+        (expression(("CONST", 5), "NEG", "RETURN"), -5),
+    ],
+)
+def test_an_expression_gives_its_value_whether_it_is_a_constant_or_not(code: ExpressionCode, value: Any) -> None:
+    assert gate(code)({"ctx": {"n": 1}}, Fuel()) == value
+
+
+@pytest.mark.parametrize(("instruction", "column"), [(None, 1), (0, 1), (1, 3), (2, 1), (9, 1)])
+def test_an_instruction_without_a_place_of_its_own_has_that_of_the_first(instruction: int | None, column: int) -> None:
+    loaded = prepare(with_debug(program(playbook(step("start", code=pipeline(("MARK", "a"), "END"))))))
+    assert locate(loaded, "start/tool", instruction) == f"sample.yaml:2:{column}"
+
+
+RULES = guard(
+    *(("NAME", "ctx"), ("ATTR", "n"), ("JUMP_UNLESS", "second"), ("CONST", False), ("JUMP", "end")),
+    *(("LABEL", "second"), ("CONST", False), ("LABEL", "end")),
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "n", "rule"),
+    [
+        (RULES, 1, 1),
+        (RULES, 0, 2),
+        (guard(("NAME", "ctx"), ("ATTR", "n")), 0, 0),
+        (guard(("NAME", "ctx"), ("ATTR", "n")), 7, 0),
+        (guard(("NAME", "ctx"), ("ATTR", "n")), "text", 0),
+        (expression(("NAME", "ctx"), ("ATTR", "n"), ("CONST", 1), ("COMPARE", "=="), "RETURN"), 0, 0),
+    ],
+)
+def test_the_rule_that_decides_is_known_where_a_gate_is_made_of_rules(code: ExpressionCode, n: Any, rule: int) -> None:
+    assert gate(code).deciding_rule({"ctx": {"n": n, 1: 1}})[0] == rule
+
+
+@pytest.mark.parametrize(
+    ("code", "calls_first", "tasks"),
+    [
+        (pipeline(*call("http"), "END"), True, [("a", "http", 0)]),
+        (pipeline(*call("noop"), "END"), False, [("a", "noop", 0)]),
+        (pipeline(*call("playbook"), "END"), False, [("a", "playbook", 0)]),
+        (pipeline(("MARK", "x"), *call("http", "b"), "END"), False, [("b", "http", 1)]),
+        (None, False, []),
+    ],
+)
+def test_a_step_knows_its_tasks_and_whether_it_begins_with_a_call_that_takes_time(
+    code: Pipeline | None, calls_first: bool, tasks: list[tuple[str, str, int]]
+) -> None:
+    book = prepare(program(playbook(step("start", code=code)))).main
+    found = book.steps["start"]
+    assert (found.calls_first, found.calls_first) == (calls_first, calls_first)
+    assert list(found.pipeline.tasks() if found.pipeline else ()) == tasks
+    assert found.kinds() == book.kinds() == {kind for _, kind, _ in tasks}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "keychain", "has_secrets"),
+    [(["http", "noop"], (), False), (["http", "secrets"], (), True), ([], (KeychainEntry("a", "b", {}),), True)],
+)
+def test_a_program_has_secrets_if_one_of_its_playbooks_has(
+    kinds: list[str], keychain: tuple[KeychainEntry, ...], has_secrets: bool
+) -> None:
+    steps = (step(kind, code=pipeline(*call(kind), "END")) for kind in kinds)
+    secret = changed(playbook(step("start"), *steps), keychain=keychain)
+    loaded = prepare(program(playbook(step("start"), path="samples/z"), secret))
+    assert [book.has_secrets for book in loaded.playbooks.values()] == [has_secrets] * 2
+    assert loaded.kinds() == set(kinds)

@@ -243,6 +243,13 @@ def test_any_pipeline_goes_on_the_same_and_is_the_same_in_checked_mode(
     assert trace(begun(loaded(code, checked=True), Offload(limit=200), {}, FrameState()), script) == whole
 
 
+def test_checked_mode_catches_an_instruction_that_is_not_due() -> None:
+    code = pipeline_of("- a: { kind: noop }", checked=True)
+    frame = begun(code, Offload(), {}, FrameState())
+    with pytest.raises(InternalError, match="another instruction is due"):
+        code.performs[1](frame)
+
+
 @pytest.mark.parametrize(
     "code",
     [
@@ -251,6 +258,9 @@ def test_any_pipeline_goes_on_the_same_and_is_the_same_in_checked_mode(
         pipeline(("ENTER", "a"), "END"),
         pipeline(("ENTER", "a"), ("CONTINUE", 2), "END"),
         pipeline(("GOTO", 9), "END"),
+        pipeline(("GOTO", 1)),
+        pipeline(("ENTER", "a"), ("CALL", "noop", constant(5), EMPTY), ("CONTINUE", 3), "END"),
+        pipeline(("ENTER", "a"), ("CALL", "noop", EMPTY, constant(5)), ("CONTINUE", 3), "END"),
     ],
 )
 def test_checked_mode_catches_what_the_verifier_must_refuse(code: Pipeline) -> None:
