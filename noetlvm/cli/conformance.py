@@ -111,7 +111,7 @@ def _cases(
         if is_service and stage != "run":
             raise CommandError(f"the stage `{stage}` does not depend on the mode: leave out --mode")
     if is_service and command is not None:
-        raise CommandError("--command and --mode exclude each other: another implementation has modes of its own")
+        raise CommandError("--command and --mode exclude each other: the modes are those of this implementation")
     known = [case for stage in wanted for case in suite.cases(stage)]
     ids = {case.id for case in known}
     for name in names or ():
@@ -130,7 +130,9 @@ def _require_service_options(mode: ConformanceMode, store: str | None, wake: str
     if mode is ConformanceMode.SQLITE and store is not None and store.startswith("postgresql:"):
         raise CommandError("--mode sqlite takes --store sqlite:FILE; for PostgreSQL, give --mode postgres")
     if mode is ConformanceMode.POSTGRES and store is not None and store.startswith("sqlite:"):
-        raise CommandError("--mode postgres takes --store postgresql://USER@HOST/DATABASE; two servers share no file")
+        raise CommandError(
+            "--mode postgres takes --store postgresql://USER@HOST/DATABASE, because two servers cannot share a file"
+        )
 
 
 def _results(cases: list[Case], command: str | None) -> list[CaseResult]:

@@ -72,4 +72,4 @@ def _do(path: Path, row: Execution, action: Action) -> None:
         try:
             asyncio.run(control())
         except (BundleError, NotFoundError) as problem:
-            raise CommandError(f"what is stored of {row.execution_id} cannot be read: {problem}") from None
+            raise CommandError(f"the data of {row.execution_id} cannot be read: {problem}") from None

@@ -90,7 +90,7 @@ def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> li
     except (BadRequestError, MissingPackageError, NotFoundError, RefusedRetryError, UnresolvedError) as problem:
         raise CommandError(str(problem)) from None
     except (BundleError, ExpressionError) as problem:  # a stored bundle or result that is missing or damaged
-        raise CommandError(f"what is stored cannot be read: {problem}") from None
+        raise CommandError(f"the stored data cannot be read: {problem}") from None
 
 
 async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
@@ -145,7 +145,7 @@ def _handle_signals(engine: Engine, view: Quiet) -> None:
         received.append(number)
         engine.stop(now=len(received) > 1)
         if len(received) == 1 and engine.busy:
-            view.say(f"stopping: {counted(engine.busy, 'task')} may still end; another signal stops them too")
+            view.say(f"stopping: {counted(engine.busy, 'task')} may still end; send the signal again to stop them")
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

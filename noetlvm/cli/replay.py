@@ -72,7 +72,7 @@ def _stored(reader: StoreReader, row: Execution) -> Bundle:
     from noetlvm.machine.loaded import Bundle
 
     if not row.bundle:
-        raise CommandError(f"{row.execution_id} was refused before there was a bundle: nothing was decided")
+        raise CommandError(f"{row.execution_id} was refused before it had a bundle: there are no decisions to repeat")
     data = reader.bundle(row.bundle)
     if data is None:
         raise CommandError(f"the database has no bundle {row.bundle}; name it with --bundle")

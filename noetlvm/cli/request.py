@@ -78,10 +78,10 @@ def _read(file: str, why: str) -> dict[str, Any]:
     if len(data) > PAYLOAD_FILE_BYTES_MAX:
         raise CommandError(f"{file} is larger than {PAYLOAD_FILE_BYTES_MAX} bytes; pass the name of a file instead")
     if not data.strip():
-        raise CommandError(f"{file} is empty; it must hold a mapping, because it is merged over the workload")
+        raise CommandError(f"{file} is empty; it must contain a mapping, because it is merged over the workload")
     found = (_yaml if file.endswith((".yaml", ".yml")) else _json)(file, data)
     if not isinstance(found, dict):
-        raise CommandError(f"{file} must hold a mapping, because {why}")
+        raise CommandError(f"{file} must contain a mapping, because {why}")
     return found
 
 
@@ -101,7 +101,9 @@ def _json(file: str, data: bytes) -> Any:
         raise CommandError(f"{file} is not UTF-8 text; save it as UTF-8") from None
     except json.JSONDecodeError as error:
         place = f"{file}:{error.lineno}:{error.colno}"
-        raise CommandError(f"{place}: no JSON: {error.msg}; a YAML file must end in .yaml or .yml") from None
+        raise CommandError(
+            f"{place}: not JSON: {error.msg}; the name of a YAML file must end in .yaml or .yml"
+        ) from None
     except _DataError as problem:
         raise CommandError(f"{file}: {problem}") from None
     except ValueError:  # Python's limit of digits
@@ -122,7 +124,7 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise _DataError(f"the key `{key}` is given twice; keep one of them")
+            raise _DataError(f"the key `{key}` is given twice; remove one of them")
         found[key] = value
     return found
 

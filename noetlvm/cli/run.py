@@ -122,7 +122,7 @@ def _record(options: RunOptions, file: str, problem: RefusedPlaybookError) -> No
 
 def _read(files: Sequence[str]) -> bytes:
     if len(files) > 1:
-        raise CommandError("a bundle holds everything it needs: give one .nbc, or playbooks")
+        raise CommandError("a bundle contains its children: give one .nbc file, or playbooks")
     try:
         return Path(files[0]).read_bytes()
     except OSError as error:

@@ -71,7 +71,7 @@ def _show_step(reader: StoreReader, row: Execution, step: str, iteration: str | 
     if not attempts:
         known = ", ".join(dict.fromkeys(run.step for run in _progress(reader, row).runs.values())) or "none"
         where = f"`{step}[{iteration}]`" if iteration else f"`{step}`"
-        raise CommandError(f"no task of {where} has begun in {row.execution_id}; steps that ran: {known}")
+        raise CommandError(f"no task of {where} has started in {row.execution_id}; steps that ran: {known}")
     for line in attempt_lines(attempts):
         print(visible(line))
     return SUCCESS

@@ -32,7 +32,7 @@ def token(
     from noetlvm.service.process import open_tokens
 
     if action not in _ACTIONS:
-        raise CommandError(f"`{action}` is none of create, list and revoke")
+        raise CommandError(f"`{action}` is not create, list or revoke")
     if not store:
         raise CommandError("which store? Give --store sqlite:FILE or --store postgresql://…")
     opened = open_tokens(store)

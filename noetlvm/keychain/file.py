@@ -46,7 +46,7 @@ def open_file(settings: Mapping[str, Any]) -> SecretSource:
     """Return what a file holds; `key` names the secret in it if the entry's name does not."""
     path = text_setting(settings, "path")
     if path is None:
-        raise ProviderError("`path` is missing: it names the file")
+        raise ProviderError("`path` is missing: write the path of the file")
     return read_file(Path(path).expanduser(), text_setting(settings, "key"))
 
 
@@ -59,7 +59,7 @@ def read_file(path: Path, key: str | None = None) -> SecretSource:
         raise ProviderError(f"{path}: its name must end in {', '.join(_READERS)} or .env")
     content = _READERS[form](_text(path), path)
     if not isinstance(content, Mapping):
-        raise ProviderError(f"{path} must hold a mapping of names to secrets")
+        raise ProviderError(f"{path} must contain a mapping of names to secrets")
     return Documents(content, path, key)
 
 
@@ -117,7 +117,7 @@ def _dotenv_value(written: str, place: str) -> str:
         return _COMMENT.sub("", written).rstrip()
     quoted = _QUOTED.fullmatch(written)
     if quoted is None:
-        raise ProviderError(f"{place}: the quote does not end where the line does")
+        raise ProviderError(f"{place}: the quote is not closed at the end of the line")
     if quoted[1] is not None:
         return quoted[1]
     return re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), quoted[2])

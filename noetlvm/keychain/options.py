@@ -56,14 +56,14 @@ def _place(text: str, *, for_one: bool) -> ProviderChoice:
 
 def _variable(text: str, for_one: bool) -> dict[str, Any]:
     if not for_one:
-        raise KeychainOptionError("--keychain env: a variable is for one entry: write NAME=env:VARIABLE")
+        raise KeychainOptionError("--keychain env: a variable belongs to one entry: write NAME=env:VARIABLE")
     return {"variable": text}
 
 
 def _path(text: str, for_one: bool) -> dict[str, Any]:
     path, hash, key = text.partition("#")
     if hash and not for_one:
-        raise KeychainOptionError("--keychain file: a key is for one entry: write NAME=file:PATH#KEY")
+        raise KeychainOptionError("--keychain file: a key belongs to one entry: write NAME=file:PATH#KEY")
     return {"path": path, "key": key} if hash else {"path": path}
 
 
@@ -71,12 +71,12 @@ def _command(text: str, for_one: bool) -> dict[str, Any]:
     try:
         argv = shlex.split(text)
     except ValueError:
-        raise KeychainOptionError("--keychain cmd: a quote does not end") from None
+        raise KeychainOptionError("--keychain cmd: a quote is not closed") from None
     if not argv:
         raise KeychainOptionError("--keychain cmd: there is no command")
     if not for_one and not any(NAME in part for part in argv):
         raise KeychainOptionError(
-            f"--keychain cmd: write {NAME} where the entry's name goes, as in cmd:pass show {NAME}"
+            f"--keychain cmd: write {NAME} in place of the entry's name, as in cmd:pass show {NAME}"
         )
     return {"command": argv}
 

@@ -43,14 +43,14 @@ def _plugin(name: str) -> Provider:
     if not entries:
         raise ProviderError(f"there is no provider `{name}`; there are {', '.join(provider_names())}")
     if len(entries) > 1:
-        raise ProviderError(f"several plugins offer the provider `{name}`: {', '.join(sorted(entries))}")
+        raise ProviderError(f"several plugins have the provider `{name}`: {', '.join(sorted(entries))}")
     entry = next(iter(entries.values()))
     try:
         plugin = entry.load()
     except (Exception, SystemExit) as problem:  # foreign code may fail in any way at all while it is imported
         raise ProviderError(f"the plugin `{entry.value}` cannot be loaded: {type(problem).__name__}") from None
     if not callable(plugin):
-        raise ProviderError(f"the plugin `{entry.value}` makes no source: it cannot be called")
+        raise ProviderError(f"the plugin `{entry.value}` is not a function that returns a source")
     made: Provider = plugin
     return made
 
@@ -181,6 +181,6 @@ def _check_plugin(credential: KeychainEntry) -> None:
     if credential.kind not in (known := provider_names()):
         kinds = ", ".join([*SHAPES, *known])
         raise MissingEntryError(
-            f"the keychain entry `{credential.name}` has the kind `{credential.kind}`, which nothing provides; "
-            f"there are {kinds}; or provide it with --keychain {credential.name}=env:VARIABLE"
+            f"the keychain entry `{credential.name}` has the kind `{credential.kind}`, which is unknown; "
+            f"known kinds are {kinds}; or provide it with --keychain {credential.name}=env:VARIABLE"
         )

@@ -95,7 +95,7 @@ def _parts(text: str, shape: SecretForm) -> dict[str, Any]:
         return postgres_url(text)
     if shape.single:
         return {shape.single: text}
-    raise ShapeError(f"it must have the parts {', '.join(shape.fields)}, and it is a single text")
+    raise ShapeError(f"it must have the parts {', '.join(shape.fields)}, not a single text")
 
 
 def secret_texts(entry: Any, shape: SecretForm = ANY_SHAPE) -> Iterator[str]:

@@ -72,7 +72,7 @@ def require_key(key: str) -> str:
 def checked(key: str, data: bytes, where: str) -> bytes:
     """Return the bytes of a result. Raises ResultDamagedError if their hash is not the key."""
     if sha256(data).hexdigest() != key:
-        raise ResultDamagedError(f"{where} does not hold what was written to it: its checksum differs")
+        raise ResultDamagedError(f"{where} is damaged: its checksum differs")
     return data
 
 

@@ -65,8 +65,8 @@ def _require_same_decisions(playbook: LoadedPlaybook, log: list[Recorded], fetch
     if difference is not None:
         place = f" at {difference.place}" if difference.place else ""
         raise RefusedRetryError(
-            f"the other bundle decides event {difference.seq:,} differently{place}: what happened would not have; "
-            "change only what has not been decided, such as the tasks of the step that failed"
+            f"the other bundle decides event {difference.seq:,} differently{place}; "
+            "change only parts that have not been decided, such as the tasks of the failed step"
         )
 
 

@@ -238,7 +238,7 @@ def tracing_of(reader: LogReader) -> TraceWriter | None:
 
             exporter = ConsoleSpanExporter(out=sys.stderr)
         else:
-            raise TracingError(f"{_EXPORTER}={names} names no exporter that there is: otlp, console or none")
+            raise TracingError(f"{_EXPORTER}={names} is not a known exporter: write otlp, console or none")
     except ImportError as error:
         raise TracingError(f"traces need another package ({error.name}): pip install 'noetlc[otel]'") from None
     resource = Resource.create({} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "noetlvm"})

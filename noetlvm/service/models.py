@@ -26,7 +26,7 @@ def _finite(value: Any) -> Any:
     while waiting:
         one = waiting.pop()
         if isinstance(one, float) and not isfinite(one):
-            raise ValueError("NaN and Infinity are no JSON; write null, or a text")
+            raise ValueError("NaN and Infinity are not JSON; write null, or a text")
         waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
     return value
 

@@ -89,7 +89,7 @@ class PollingSession:
 def _session(request: Request, id: str, caller: Caller) -> PollingSession:
     found: PollingSession | None = _sessions(request).get(id)
     if found is None or found.token != caller.token:
-        raise ProblemError(404, "there is no such session: open another")
+        raise ProblemError(404, "there is no such session: open a new one")
     if found.closed:
         raise ProblemError(409, f"the session is closed: {found.closed}")
     return found
@@ -103,7 +103,7 @@ def _sessions(request: Request) -> dict[str, PollingSession]:
 async def _message(request: Request) -> bytes:
     message = await request.body()
     if len(message) > MESSAGE_BYTES_MAX:
-        raise ProblemError(413, f"a message may have {MESSAGE_BYTES_MAX:,} bytes")
+        raise ProblemError(413, f"a message may have at most {MESSAGE_BYTES_MAX:,} bytes")
     return message
 
 
@@ -148,7 +148,9 @@ async def post_message(request: Request, session: SessionId, caller: WorkerCalle
     try:
         _session(request, session, caller).put(await _message(request))
     except asyncio.QueueFull:
-        raise ProblemError(429, "messages arrive faster than they are taken", headers={"Retry-After": "1"}) from None
+        raise ProblemError(
+            429, "messages arrive faster than they are processed", headers={"Retry-After": "1"}
+        ) from None
     return Response(status_code=204)
 
 

@@ -89,7 +89,7 @@ async def connect_wake_ups(store_name: str, wake: str | None) -> WakeUps:
     """Return what carries wake-ups between servers: NATS if one is named, else PostgreSQL, else the process."""
     if wake is not None:
         if not wake.startswith(NATS):
-            raise CommandError(f"`{wake}` carries no wake-ups: give nats://HOST:PORT")
+            raise CommandError(f"`{wake}` is not an address for wake-ups: give nats://HOST:PORT")
         from noetlvm.wake.nats import NatsWakeUps
 
         return await NatsWakeUps.connect(wake)

@@ -72,11 +72,11 @@ _REQUIRED = {name: [key for key, known in keys.items() if known.is_required] for
 def reported_event(fields: list[Any]) -> Event:
     """Return the event that a worker sends. Raises ValueError if no worker sends such a one."""
     if len(fields) != len(_FIELDS) or not all(map(isinstance, fields, _FIELDS)):
-        raise ValueError("an event has other fields")
+        raise ValueError("an event has unknown or missing fields")
     name, data, *rest = fields
     keys = _REPORTED.get(name)
     if keys is None:
-        raise ValueError("a worker reports no such event")
+        raise ValueError("workers do not report this event")
     for key, value in data.items():
         if key not in keys:
             raise ValueError(f"{name} has no `{key}`")

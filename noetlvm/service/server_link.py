@@ -110,7 +110,7 @@ class WebSocketLink:
                 answer = connection.getresponse()
                 data = answer.read()
             except http.client.HTTPException as error:
-                raise ConnectionError(f"the server broke off: {error}") from None
+                raise ConnectionError(f"the connection to the server broke: {error}") from None
         if answer.status != _OK:
             raise LookupError(f"the server answers {answer.status} for {path}")
         return data

@@ -136,7 +136,7 @@ def schema_version(connection: sqlite3.Connection, path: Path) -> int:
     if not tables:
         return 0
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise StoreError(f"{path} is a database of another program; give a file of its own with --db")
+        raise StoreError(f"{path} is a database of another program; give another file with --db")
     return int(connection.execute("SELECT max(version) FROM migrations").fetchone()[0])
 
 

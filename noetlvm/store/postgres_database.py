@@ -224,7 +224,7 @@ def _explanation(name: str, error: psycopg.Error) -> StoreError:
     if isinstance(error, (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)):
         return _GaveWayError(f"{name}: {text}")
     if isinstance(error, psycopg.IntegrityError):
-        return DamagedError(f"{name}: a row is in the way that another program wrote ({text}); {REMEDY}")
+        return DamagedError(f"{name}: another program wrote a conflicting row ({text}); {REMEDY}")
     if isinstance(error, psycopg.OperationalError):
         return StoreError(f"{name}: {text}; is PostgreSQL running, and the address right?")
     return StoreError(f"{name}: {text}")

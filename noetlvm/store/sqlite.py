@@ -570,7 +570,7 @@ def _explanation(path: Path, error: sqlite3.Error | OSError | OverflowError) -> 
     if isinstance(error, OverflowError):
         return DamagedError(f"{path}: a row has a number out of range ({error}); {REMEDY}")
     if isinstance(error, sqlite3.IntegrityError):
-        return DamagedError(f"{path}: a row is in the way that another program wrote ({error}); {REMEDY}")
+        return DamagedError(f"{path}: another program wrote a conflicting row ({error}); {REMEDY}")
     if isinstance(error, OSError):
         return StoreError(f"{error.filename or path}: {error.strerror or error}{_ANOTHER}")
     remedy = _other_name(path) or _REMEDIES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")

@@ -101,8 +101,8 @@ class WriterLock:
             links = self._path.stat().st_nlink
             if links > 1:
                 raise StoreError(
-                    f"{self._path} has {links} hard links, and SQLite would write a log beside each name: "
-                    "remove the others, or copy the file"
+                    f"{self._path} has {links} hard links, and SQLite would write a separate log for each name: "
+                    "remove the other links, or copy the file"
                 )
             self._write_holder()
         except (OSError, StoreError):
@@ -114,9 +114,9 @@ class WriterLock:
         try:
             found = os.stat(self._name)  # noqa: PTH116 - before each commit, and Path.stat takes three times as long
         except FileNotFoundError:
-            raise StoreError(f"{self._path} was removed while it was in use; nothing more is run or recorded") from None
+            raise StoreError(f"{self._path} was removed while it was in use; the run stops") from None
         if _inode(found) != self._inode:
-            raise StoreError(f"{self._path} was replaced while it was in use; nothing more is run or recorded")
+            raise StoreError(f"{self._path} was replaced while it was in use; the run stops")
 
     def release(self) -> None:
         """Release the lock. Idempotent."""

@@ -11,12 +11,12 @@ from noetlvm.command_line.process import CommandError
 from noetlvm.limits import PAYLOAD_FILE_BYTES_MAX
 
 BAD = [
-    ("list.json", b"[1]", "list.json must hold a mapping"),
-    ("cut.json", b'{"n": 1,\n', "cut.json:2:1: no JSON: "),
+    ("list.json", b"[1]", "list.json must contain a mapping"),
+    ("cut.json", b'{"n": 1,\n', "cut.json:2:1: not JSON: "),
     ("empty.json", b"", "empty.json is empty"),
     ("empty.yaml", b" \n", "empty.yaml is empty"),
-    ("null.yaml", b"null\n", "null.yaml must hold a mapping"),
-    ("text.txt", b"n: 1\n", "a YAML file must end in .yaml or .yml"),
+    ("null.yaml", b"null\n", "null.yaml must contain a mapping"),
+    ("text.txt", b"n: 1\n", "the name of a YAML file must end in .yaml or .yml"),
     ("cut.yaml", b"n: 1\nm: [1\n", "cut.yaml:2:4: "),
     ("twice.yaml", b"n: 1\nn: 2\n", "twice.yaml:2:1: "),
     ("twice.json", b'{"a": {"n": 1, "n": 2}}', "twice.json: the key `n` is given twice"),

@@ -102,7 +102,7 @@ def test_ctx_begins_with_what_the_request_brings(noetlvm: Command, tmp_path: Pat
     assert "decided again: success" in noetlvm("replay").out
     (tmp_path / "list.yaml").write_text("[1]")
     answer = noetlvm("run", "counting.yaml", "--ctx", "list.yaml")
-    assert (answer.code, "must hold a mapping" in answer.err) == (2, True)
+    assert (answer.code, "must contain a mapping" in answer.err) == (2, True)
 
 
 def test_quiet_prints_errors_and_no_warnings(noetlvm: Command, tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_a_playbook_with_errors_leaves_them_in_the_log(noetlvm: Command, tmp_pat
     assert "P021" in noetlvm("show", "--db", "x.db").out
     for command in ("list", "ctx", "fsck"):
         assert noetlvm(command, "--db", "x.db").code == 0, command
-    assert "was refused before there was a bundle" in noetlvm("replay", "--db", "x.db").err
+    assert "was refused before it had a bundle" in noetlvm("replay", "--db", "x.db").err
 
 
 def test_a_bundle_that_is_none_and_a_request_too_large_to_record_leave_a_log(noetlvm: Command, tmp_path: Path) -> None:
