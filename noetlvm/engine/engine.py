@@ -387,7 +387,11 @@ class Engine:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something in the event loop while the engine runs."""
-        self._write()  # what runs in the event loop may be seen by the world
+        try:
+            self._write()  # what runs in the event loop may be seen by the world
+        except BaseException:
+            work.close()
+            raise
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -158,6 +159,7 @@ def reported(ending: Ending) -> tuple[Any, ...]:
     return ending.status, ending.ctx, ending.result, ending.failures
 
 
+@pytest.mark.filterwarnings("error")  # no coroutine is left that nothing awaits
 @pytest.mark.parametrize("is_written", [False, True])
 @pytest.mark.parametrize(
     "texts",
@@ -181,4 +183,5 @@ def test_it_ends_as_without_a_crash(texts: tuple[str, ...], is_written: bool) ->
         if left:
             assert reported(session.resume(left[0].execution_id)) == reported(whole)
             assert not session.store.unfinished()
+    gc.collect()
     assert crashes > 5
