@@ -205,7 +205,7 @@ _ROWS = (
         "An attempt of a task began.",
         _GOING,
         _payload(
-            ts="?Time of the start.",
+            ts="?Time of the start; absent if its tool is not called: its inputs are no data, or a rule skips it.",
             inputs="?Inputs of the tool, with secrets masked.",
             child="?`{path, version, workload, timeout}` of the child execution that it requests (S43).",
         ),

@@ -263,13 +263,15 @@ def _child(state: State, event: Event, wanted: dict[str, Any]) -> Child:
     timeout = wanted.get("timeout")
     due = None if timeout is None else state.now + timeout
     key, workload = f"{run_id}.{event.attempt}", wanted.get("workload") or {}
-    return Child(key, wanted["path"], wanted.get("version"), workload, due, event.label, wanted.get("return_step", ""))
+    returns = wanted.get("return_step", "")
+    return Child(key, wanted["path"], wanted.get("version"), workload, due, event.label, returns, state.now)
 
 
 def _child_finished(state: State, event: Event) -> None:
     thread = state.runs[event.run].threads[event.iteration]
     _touch(state, event.run, event.iteration, thread)
-    thread.answer = event.data["outcome"]
+    waited = state.now - (thread.child.since if thread.child else state.now)
+    thread.answer = event.data["outcome"] | {"meta": {"duration_ms": max(0, round(waited * 1000))}}
     state.children.pop((event.run, event.iteration), None)
 
 

@@ -36,8 +36,8 @@ class Frame:
     __slots__ = (
         "_answered", "_idle", "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result",
         "_rounds_moved", "_scope", "_wait",
-        "attempt", "binds", "events", "exhausted", "in_task", "inputs", "label", "labels", "names", "outcome",
-        "pc", "rounds", "task",
+        "attempt", "binds", "events", "exhausted", "has_called", "in_task", "inputs", "label", "labels", "names",
+        "outcome", "pc", "rounds", "task",
     )  # fmt: skip
 
     def __init__(self, pipeline: LoadedPipeline, scope: Scope, saved: FrameState) -> None:
@@ -61,6 +61,8 @@ class Frame:
         self.names["steps"] = labels_first(self.labels, self.names["steps"], scope.offload)
         self.binds = False
         """The result of the current task becomes readable under its label."""
+        self.has_called = False
+        """The driver was given the call of the current attempt, and reports its start."""
         if self.in_task:
             self.attempt += 1
         if self.task:
@@ -161,6 +163,10 @@ class Frame:
         """Return the event of the current attempt's beginning, for a call that a report cannot wait for."""
         return self._event("task.started", data)
 
+    def uncalled(self) -> Event:
+        """Return the event of the beginning of an attempt that ends before its tool is called."""
+        return self.started()
+
     def context(self) -> dict[str, Any]:
         """Return what templates see here, without secrets: namespaces, and results of steps by name."""
         results = self._scope.results
@@ -184,7 +190,7 @@ class Frame:
 
     def _begin_attempt(self, number: int) -> None:
         self.attempt = self.names["_attempt"] = number
-        self.binds = False
+        self.binds = self.has_called = False
         self.outcome = self._recorded = {}
         self.inputs = None
 
@@ -220,6 +226,8 @@ class Frame:
             data["bound"] = True
         if self._answered:
             data["answered"], self._answered = self._answered, {}
+        if not self.has_called:  # an attempt that ends has begun, whatever came before its tool (S61)
+            self.events.append(self.uncalled())
         self.events.append(self._event("task.done", data))
         if self._patches:
             self._patches = {}

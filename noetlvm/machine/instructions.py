@@ -121,6 +121,7 @@ def _call(pipeline: LoadedPipeline, at: int, kind: str, *_expressions: object) -
         except ExpressionError as error:
             frame.not_rendered(rendering.failure(error))
             return None
+        frame.has_called = True
         return CallTool(kind, given, settings, frame.task, frame.label, frame.attempt, frame.key)
 
     return call

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from noetlvm.machine.payload import CtxSize
 
-LAYOUT = 8
+LAYOUT = 9
 """Version of the snapshot format. A snapshot of another version is not read: the log has everything."""
 
 FAILURES_LISTED = 100
@@ -107,6 +107,8 @@ class Child(NamedTuple):
     """Of the task."""
     returns: str = ""
     """Step of the child whose result is wanted; empty: the child's own choice."""
+    since: float = 0.0
+    """When the task began to wait, by the time of the log."""
 
 
 class Thread:

@@ -62,7 +62,7 @@ class RecordedCall:
 
     def __init__(self) -> None:
         self.started: Event | None = None
-        """None: its tool was not called."""
+        """None: its tool was not called, so the event of its start has no time, or there is none."""
         self.done: Event | None = None
         self.child: dict[str, Any] | None = None
         """Outcome of the child execution that it waited for."""
@@ -107,7 +107,7 @@ class RecordedCalls:
             key = keys.key(*position, event.task, event.label, event.attempt)
             call = self._calls.setdefault(key, RecordedCall())
             call.kind = kinds.get((key.step, key.label), "")
-            if event.name == "task.started" and call.started is None:
+            if event.name == "task.started" and "ts" in event.data and call.started is None:
                 call.started = event
                 waiting[position] = call, recorded.timestamp
             elif event.name == "task.done":

@@ -60,8 +60,14 @@ class RepeatedFrame(Frame):
         if found is None or found.started is None or found.outcome is None:
             super().not_rendered(problem)
         else:
+            self.has_called = True
             self.events.append(self.started(**found.started.data))
             self.complete(found.outcome)
+
+    def uncalled(self) -> Event:
+        """Return the event as recorded, if the log has a call: the end of the task shows why there is none now."""
+        found = self.recorded(self)
+        return self.started(**found.started.data) if found and found.started else super().uncalled()
 
 
 def repeated(work: Work, recording: Recording, now: float) -> Iterator[Event | float]:
@@ -87,13 +93,14 @@ def repeated(work: Work, recording: Recording, now: float) -> Iterator[Event | f
             yield effect.seconds
         elif type(effect) is CallTool and answer is not None:
             call = recorded(frame)
-            meta = call.meta if call else {}
-            frame.complete({**recording.offload.readable(answer), "meta": meta or {"duration_ms": 0, "ts": now}})
+            meta = (call.meta if call else {}) or {**answer.get("meta", {}), "ts": now}
+            frame.complete({**recording.offload.readable(answer), "meta": meta})
             answer = None
         elif type(effect) is CallTool and effect.kind == PLAYBOOK:
             try:
                 child = wanted_child(effect, recording.offload)
             except InputError as problem:
+                frame.has_called = False
                 frame.complete(error("input", str(problem)))
                 continue
             yield frame.started(**_start_data(recorded(frame), frame, now), child=child)

@@ -228,14 +228,14 @@ class PipelineRun:
                     if outcome is None:
                         return effect
                     frame.events.append(frame.started(ts=now))
-                frame.complete({**outcome, "meta": {"duration_ms": 0, "ts": now}})
+                frame.complete({**outcome, "meta": {"duration_ms": 0, **outcome.get("meta", {}), "ts": now}})
             elif type(effect) is not Wait or effect.seconds or monotonic() >= until:
                 return effect
             if monotonic() >= until:
                 return Wait(0)
 
     def _known_outcome(self) -> Outcome | None:
-        """Return the outcome of the child that the pipeline waited for, the first time."""
+        """Return the outcome of the child that the pipeline waited for, with how long it took, the first time."""
         answer, self._answer = self._answer, None
         # A child's result may refer to stored ones, at any depth.
         return None if answer is None else self._offload.readable(answer)
@@ -290,6 +290,7 @@ class PipelineRun:
         try:
             child = wanted_child(call, self._offload)
         except InputError as problem:
+            self._frame.has_called = False
             self._frame.complete(error("input", str(problem)))
             return self._advance()
         self._frame.events.append(self._frame.started(ts=self._ports.clock.now(), child=child))

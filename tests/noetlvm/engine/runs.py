@@ -110,6 +110,7 @@ class Session:
         assert (state.ctx, state.result) == (ending.ctx, ending.result)
         log = list(self.store.events(ending.execution_id))
         assert [one.seq for one in log] == list(range(1, row.seq + 1))
+        assert_every_task_starts(log)
         data = self.store.bundle(row.bundle)
         assert data is not None
         playbook = load_program(data).playbooks[row.path]
@@ -119,6 +120,12 @@ class Session:
 
     def names(self, execution_id: str) -> list[str]:
         return [recorded.event.name for recorded in self.store.events(execution_id)]
+
+
+def assert_every_task_starts(log: Sequence[Recorded]) -> None:
+    """Check that every attempt which ends has begun, whether its tool was called or not (S61)."""
+    started = {one.event[2:] for one in log if one.event.name == "task.started"}
+    assert [one.event for one in log if one.event.name == "task.done" and one.event[2:] not in started] == []
 
 
 def labels(calls: Sequence[ToolCall]) -> list[str]:

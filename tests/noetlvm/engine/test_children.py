@@ -54,6 +54,22 @@ def test_a_child_is_given_a_workload_and_gives_back_its_result() -> None:
     assert (child.status, child.path, child.parent) == ("success", "child", ending.execution_id)
 
 
+def test_a_task_takes_as_long_as_its_child_by_the_time_of_the_log() -> None:
+    session = Session()
+
+    async def play(call: ToolCall) -> Outcome:
+        await session.clock.sleep(2.5 if call.label == "greet" else 0)
+        return ok("x")
+
+    session.tools.play = play
+    ending = session.run(PARENT, CHILD)
+    log = [recorded for recorded in session.store.events(ending.execution_id) if recorded.event.label == "call"]
+    started, finished, done = log
+    assert [one.event.name for one in log] == ["task.started", "child.finished", "task.done"]
+    assert finished.timestamp - started.timestamp == 2.5
+    assert done.event.data["outcome"]["meta"]["duration_ms"] == 2500
+
+
 def test_a_waiting_parent_holds_no_slot() -> None:
     assert Session(echo).run(PARENT, CHILD, max_parallel=1).status == "success"
 

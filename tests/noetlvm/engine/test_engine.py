@@ -409,3 +409,26 @@ def test_the_local_profile_keeps_iterations_on_one_worker(profile: str, more: st
     head = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: a, path: a }\n"
     text = head + f"executor: {{ profile: {profile} }}" + PLAIN.replace("mode: parallel", f"mode: parallel{more}")
     assert bundle_of(text).program.main.steps["start"].leased_levels == leased
+
+
+SKIPPED = 'kind: shell, command: [x], spec: { policy: { rules: [{ when: "{{ GUARD }}", then: { do: skip } }] } }'
+UNCALLED = {
+    "inputs that cannot be rendered": 'kind: shell, command: ["{{ 1 / 0 }}"]',
+    "settings that cannot be rendered": 'kind: shell, command: [x], spec: { timeout: "{{ 1 / 0 }}" }',
+    "a rule that skips": SKIPPED.replace("GUARD", "true"),
+    "a guard that cannot be tested": SKIPPED.replace("GUARD", "1 / 0"),
+    "a child with too long a name": "kind: playbook, path: \"{{ 'x' * 9000 }}\"",
+}
+
+
+@pytest.mark.parametrize("task", UNCALLED.values(), ids=UNCALLED)
+def test_a_task_starts_though_its_tool_is_not_called(task: str) -> None:
+    session = Session()
+    ending = session.run(f"- {{ step: start, tool: [{{ uncalled: {{ {task} }} }}] }}")
+    of_task = [recorded.event for recorded in session.received if recorded.event.label == "uncalled"]
+    assert [(event.name, event.task, event.attempt) for event in of_task] == [
+        ("task.started", 1, 1),
+        ("task.done", 1, 1),
+    ]
+    assert of_task[0].data == {}
+    assert (ending.event_count, session.tools.calls) == (len(session.received), [])
