@@ -42,6 +42,10 @@ class Fix(Record):
     edits: tuple[Edit, ...]
     safe: bool
 
+    def __hash__(self) -> int:
+        """Return the same for the same edits, without looking at all of them: thousands of findings may share a fix."""
+        return hash((self.description, self.edits[:1]))
+
 
 class Finding(Record):
     """One thing that is wrong, at one place of one source."""

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import TypeAlias
 
 from noetlc.finding import Edit, Fix
 from noetlc.migrate.migration import Migration, migrate_text
@@ -14,6 +18,9 @@ _SPELLINGS = frozenset({"R301", "R302", "R705", "R706"})
 
 
 _LONG = 2000
+"""Lines of a file that is compared as a whole."""
+
+_Opcode: TypeAlias = tuple[str, int, int, int, int]
 
 
 @lru_cache(maxsize=8)
@@ -41,7 +48,7 @@ def line_edits(migration: Migration) -> list[Edit]:
         starts.append(starts[-1] + len(line))
     return [
         Edit(Span(starts[i1], starts[i2]), "".join(new[j1:j2]))
-        for tag, i1, i2, j1, j2 in _matcher(old, new).get_opcodes()
+        for tag, i1, i2, j1, j2 in _opcodes(old, new)
         if tag != "equal"
     ]
 
@@ -51,7 +58,7 @@ def lines_before(migration: Migration) -> list[int]:
     old = [line.strip() for line in _lines(migration.before)]
     new = [line.strip() for line in _lines(migration.after)]
     found: list[int] = []
-    for _, i1, i2, j1, j2 in _matcher(old, new).get_opcodes():
+    for _, i1, i2, j1, j2 in _opcodes(old, new):
         found += [min(i1 + offset, max(i1, i2 - 1)) + 1 for offset in range(j2 - j1)]
     return found
 
@@ -74,9 +81,39 @@ def span_before(migration: Migration, span: Span, before: Source, after: Source,
     return Span(first, start + len(old_text))
 
 
-def _matcher(old: list[str], new: list[str]) -> difflib.SequenceMatcher[str]:
-    """Compare lines; in a long file, those that it repeats often are not compared, for that takes quadratic time."""
-    return difflib.SequenceMatcher(None, old, new, autojunk=len(new) > _LONG)
+def _opcodes(old: list[str], new: list[str]) -> Iterator[_Opcode]:
+    """Compare lines. That takes quadratic time, so a long file is compared between lines that each text has once."""
+    if len(new) <= _LONG:
+        yield from difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        return
+    i, j = 0, 0
+    for at, to in [*_anchors(old, new), (len(old), len(new))]:
+        for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old[i:at], new[j:to]).get_opcodes():
+            yield tag, i + i1, i + i2, j + j1, j + j2
+        if at < len(old):
+            yield "equal", at, at + 1, to, to + 1
+        i, j = at + 1, to + 1
+
+
+def _anchors(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """Return where lines stand that each text has once, as many as are in the same order in both."""
+    counts = Counter(old), Counter(new)
+    places = {line: number for number, line in enumerate(old)}
+    pairs = [(places[line], to) for to, line in enumerate(new) if counts[0][line] == counts[1][line] == 1]
+    ends: list[int] = []  # for each length, the first place in `old` at which a chain of that length ends,
+    last: list[int] = []  # and the number of the pair that ends it
+    before: list[int] = []  # for each pair, the one before it in its chain
+    for number, (at, _) in enumerate(pairs):
+        length = bisect_left(ends, at)
+        ends[length : length + 1] = [at]
+        before.append(last[length - 1] if length else -1)
+        last[length : length + 1] = [number]
+    chain: list[tuple[int, int]] = []
+    number = last[-1] if last else -1
+    while number >= 0:
+        chain.append(pairs[number])
+        number = before[number]
+    return chain[::-1]
 
 
 def _lines(text: str) -> list[str]:
