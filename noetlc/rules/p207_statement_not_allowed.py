@@ -35,7 +35,7 @@ class StatementNotAllowed(TemplateProblemRule):
         yield from super().check(model)
         for reading in model.readings:
             help = _HELP.get(reading.site.role, "") if _needs_one_value(reading.site) else ""
-            statement = next((part for part in reading.template.parts if _is_statement(part)), None)
+            statement = next((part for part in reading.template.parts if isinstance(part, _STATEMENTS)), None)
             if help and statement:
                 yield self.finding(
                     model.place(reading.site, _opening(reading.template.text, statement)),
@@ -51,6 +51,7 @@ class StatementNotAllowed(TemplateProblemRule):
                     )
 
 
+_STATEMENTS = (t.If, t.For, t.Set, t.SetBlock)
 _NUMBERS = (TemplatePosition.TASK_DELAY, TemplatePosition.LOOP_SPEC, TemplatePosition.SUGAR_MAX)
 
 
@@ -58,10 +59,6 @@ def _needs_one_value(site: Site) -> bool:
     if site.position is TemplatePosition.LOOP_IN:
         return any(loop.in_ is site.scalar for loop in site.owner.loops) if site.owner else False
     return site.is_guard or site.position in _NUMBERS
-
-
-def _is_statement(part: t.Part) -> bool:
-    return isinstance(part, t.If | t.For | t.Set | t.SetBlock)
 
 
 def _opening(text: str, statement: t.Part) -> Span:

@@ -84,7 +84,7 @@ class ImpossibleComparison(Rule):
         path = ".".join(comparison.use.path)
         never = _NEVER_OF.get(field.shape, ())
         first = comparison.literals[0]
-        if all(_is_of(literal, never) for literal in comparison.literals):
+        if all(type(literal.value) in never for literal in comparison.literals):
             yield self._wrong_type(model, reading, path, field, comparison)
             return
         values = _possible(path, field, reading.site)
@@ -132,10 +132,6 @@ def _literals(expression: t.Expression, op: str) -> tuple[t.Const, ...]:
     items = expression.items if isinstance(expression, t.List | t.Tuple) else ()
     literals = tuple(item for item in items if isinstance(item, t.Const))
     return literals if len(literals) == len(items) else ()
-
-
-def _is_of(literal: t.Const, types: tuple[type, ...]) -> bool:
-    return type(literal.value) in types
 
 
 def _possible(path: str, field: Field, site: Site) -> tuple[str, ...]:

@@ -33,10 +33,10 @@ class EndlessJump(Rule):
                     yield from self._check_point(flow, number, flow.points[number])
 
     def _check_point(self, flow: Flow, number: int, point: Point) -> Findings:
-        if isinstance(point.entry, ast.Repeat) and point.entry.word == "while" and _always_holds(point.entry):
+        block = point.entry
+        if isinstance(block, ast.Repeat) and block.word == "while" and block.when and decide(block.when) is True:
             message = "this `while` never ends: its condition always holds, and nothing inside can leave it"
-            place = (point.entry.when or point.entry).span
-            yield self.finding(place, message, "test a value that a task inside changes, or `break`")
+            yield self.finding(block.when.span, message, "test a value that a task inside changes, or `break`")
         for way in point.ways:
             if way.rule and not way.is_retry and 0 <= way.to <= number:
                 yield from self._jump(flow, point, way, way.rule)
@@ -50,7 +50,3 @@ class EndlessJump(Rule):
                 f"`{point.view.label}` jumps back to `{target.label}`, and no task on the way can end the pipeline",
                 "add a rule with `do: break` or `do: fail` for the end",
             )
-
-
-def _always_holds(block: ast.Repeat) -> bool:
-    return block.when is not None and decide(block.when) is True

@@ -2,7 +2,7 @@ from itertools import chain
 
 from noetlc.analysis.flow import Flow
 from noetlc.analysis.model import Owner, Site, patches, thens
-from noetlc.analysis.names import Access, NameUse, Reading
+from noetlc.analysis.names import Access, Reading
 from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlvm.language.scopes import TemplatePosition, given_fields
@@ -136,13 +136,9 @@ def _handled(model: Model) -> set[tuple[Owner, str]]:
         for reading in model.readings
         if reading.site.owner and _is_condition(reading.site)
         for use in reading.names.uses
-        if _tests_presence_of(use)
+        if use.name == "iter" and use.fields and use.is_optional
     }
 
 
 def _is_condition(site: Site) -> bool:
     return site.is_guard and site.position in (TemplatePosition.TASK_POLICY, TemplatePosition.SUGAR_WHEN)
-
-
-def _tests_presence_of(use: NameUse) -> bool:
-    return use.name == "iter" and bool(use.fields) and use.is_optional
