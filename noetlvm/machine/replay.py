@@ -172,8 +172,8 @@ class LogReplay:
         if began.name not in BEGINNINGS or following is began:
             return at
         # The run of a loop starts with the report of an iteration.
-        is_of_loop = began.name == "step.started" and self._state.thread(began.run, "") is None
-        is_of_thread = following.run == began.run and (is_of_loop or following.iteration == began.iteration)
+        is_same = began.name == "step.started" or following.iteration == began.iteration
+        is_of_thread = following.run == began.run and is_same
         return self._report_with(at + 1) if following.name in _REPORTED and is_of_thread else at
 
     def _request(self, event: Event, at: int) -> Input:

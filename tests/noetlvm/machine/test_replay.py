@@ -11,7 +11,7 @@ from noetlc.rules.catalogue import whole_playbook
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.decide import decide
-from noetlvm.machine.messages import Cancel, Continue, Input, LeaseLost, Pause, Request, Resume
+from noetlvm.machine.messages import Cancel, Continue, Input, LeaseLost, Pause, Request, Resume, WorkerReport
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import Difference, replay
 from noetlvm.machine.settling import MOVES_UNCUT
@@ -70,6 +70,26 @@ def in_batches() -> Drive:
     return drive
 
 
+def begun_alone() -> Drive:
+    """Both runs begin before either does more, and one of them is lost right then."""
+    drive = Drive(FAN, control=Hand).start({"n": 3})
+    a, b = drive.ready
+    for command in (a, b):
+        drive.take(drive.control.report(*command[:3], [Event("step.started", {})]))
+    drive.take(drive.control.expire(*b[:3]))
+    drive.perform(a)
+    return drive
+
+
+def begun_together() -> Drive:
+    drive = Drive(LOOP.replace("WHERE", "local"), control=Hand).start({"items": [1, 2]})
+    for command in drive.ready:
+        drive.take(drive.control.report(*command[:3], [Event("loop.iteration.started", {})]))
+    for command in drive.ready[::-1]:
+        drive.perform(command)
+    return drive
+
+
 def large_results() -> Drive:
     drive = Drive(LOOP.replace("WHERE", "local"), ok("x" * 30_000), control=Hand).run({"items": [*range(60)]})
     assert any("stored" in event.data for event in drive.events)
@@ -105,17 +125,17 @@ def retried_final_step() -> Drive:
 
 
 DRIVES: list[Callable[[], Drive]] = [
-    *(
-        fan,
-        refused,
-        child,
-        in_batches,
-        large_results,
-        lost_iteration,
-        lost_after_another,
-        retried_twice,
-        retried_final_step,
-    ),
+    fan,
+    refused,
+    child,
+    in_batches,
+    begun_alone,
+    begun_together,
+    large_results,
+    lost_iteration,
+    lost_after_another,
+    retried_twice,
+    retried_final_step,
 ]
 
 
@@ -246,6 +266,10 @@ MANY = (
 )
 
 
+LOOP_RUN = MOVES_UNCUT + 2
+"""Number of the run of the loop: after the first step and all others."""
+
+
 def resumed(*after: Input) -> tuple[Drive, int]:
     """Return an execution that is resumed after as many runs as moves are uncut, and a loop, have ended.
 
@@ -266,7 +290,20 @@ def resumed(*after: Input) -> tuple[Drive, int]:
     return drive, len(cut)
 
 
-@pytest.mark.parametrize("after", [[Continue()], [Cancel()], [Pause()]], ids=str)
+LAST = [Event("task.started", {}, task=1, label="task_1", attempt=1)]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        [Continue()],
+        [Cancel()],
+        [Pause()],
+        [WorkerReport(LOOP_RUN, "1", 1, LAST)],
+        [WorkerReport(LOOP_RUN, "1", 1, [Event("loop.iteration.started", {})]), WorkerReport(LOOP_RUN, "1", 1, LAST)],
+    ],
+    ids=str,
+)
 def test_a_cut_decision_is_cut_again_where_an_input_came_between(after: list[Input]) -> None:
     drive, cut = resumed(*after)
     assert cut < len(drive.events)
