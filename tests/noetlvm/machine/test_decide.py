@@ -291,7 +291,7 @@ def test_an_entry_token_that_is_never_let_in_fails_the_execution() -> None:
 def test_a_request_is_recorded_with_what_it_has() -> None:
     least = {"execution": "x", "bundle": "b", "path": "p", "payload": {"a": 1}}
     assert requested(Request("x", "b", {"a": 1}), "p", Offload()).data == least
-    more = {"ctx": {"c": 3}, "returns": "end", "parent": "q", "depth": 2, "trace": "t"}
+    more: dict[str, Any] = {"ctx": {"c": 3}, "returns": "end", "parent": "q", "depth": 2, "trace": "t"}
     assert requested(Request("x", "b", {"a": 1}, **more), "p", Offload()).data == least | more
 
 
