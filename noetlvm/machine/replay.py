@@ -174,7 +174,8 @@ class LogReplay:
         # The run of a loop starts with the report of an iteration.
         is_same = began.name == "step.started" or following.iteration == began.iteration
         is_of_thread = following.run == began.run and is_same
-        return self._report_with(at + 1) if following.name in _REPORTED and is_of_thread else at
+        is_reported = following.name in _REPORTED and "cancelled" not in following.data
+        return self._report_with(at + 1) if is_reported and is_of_thread else at
 
     def _request(self, event: Event, at: int) -> Input:
         data = event.data

@@ -38,7 +38,10 @@ LOOP = """
 def log_of(events: list[Event]) -> list[Recorded]:
     """Return events as a store returns them."""
     encoded = (event._replace(data=decode(encode(event.data))) for event in events)
-    return [Recorded(seq, f"id-{seq}", 0.0, event) for seq, event in enumerate(encoded, 1)]
+    return [
+        Recorded(seq, f"id-{seq}", 5.0 if "cancelled" in event.data else 0.0, event)
+        for seq, event in enumerate(encoded, 1)
+    ]
 
 
 def difference(drive: Drive, events: list[Event]) -> Difference | None:
@@ -90,6 +93,16 @@ def begun_together() -> Drive:
     return drive
 
 
+def timed_out() -> Drive:
+    limited = "- { step: start, tool: { kind: noop }, spec: { policy: { lifecycle: { timeout_s: 5 } } } }"
+    drive = Drive(limited, control=Hand).start()
+    drive.take(drive.control.report(*drive.ready[0][:3], [Event("step.started", {})]))
+    drive.control.set_time(5.0)
+    drive.take(drive.control.timer())
+    assert "cancelled" in drive.last("step.failed").data
+    return drive
+
+
 def large_results() -> Drive:
     drive = Drive(LOOP.replace("WHERE", "local"), ok("x" * 30_000), control=Hand).run({"items": [*range(60)]})
     assert any("stored" in event.data for event in drive.events)
@@ -131,6 +144,7 @@ DRIVES: list[Callable[[], Drive]] = [
     in_batches,
     begun_alone,
     begun_together,
+    timed_out,
     large_results,
     lost_iteration,
     lost_after_another,
