@@ -78,7 +78,8 @@ def found(
     log: list[Event], folder: Path, *, lines: str = "first\n", seen: int = 0, ending: Ending = EXPECTED
 ) -> set[str]:
     store = MemoryStore()
-    row = Execution("one", "bundle", "load", "load", "success", 0.0, 1.0, seq=len(log))
+    counts = {"ok": 1, "failed": 0, "rejected": 0, "failures": 0}
+    row = Execution("one", "bundle", "load", "load", "success", 0.0, 1.0, counts=counts, seq=len(log))
     recorded = [Recorded(seq, f"event-{seq}", 0.0, event) for seq, event in enumerate(log, 1)]
     store.write([Append(row, 0, recorded, start_key="key")], {"bundle": b""})
     effects = folder / "effects"

@@ -547,7 +547,7 @@ def never_offloaded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def missing_credentials_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = sys.modules["noetlvm.testing.run_playbook"]
-    resolver = runs._resolver
+    resolver_of = runs.resolver_of
 
     class Everything(dict[str, Any]):
         def __contains__(self, _name: object) -> bool:
@@ -556,7 +556,7 @@ def missing_credentials_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
         def __missing__(self, _name: str) -> str:
             return ""
 
-    monkeypatch.setattr(runs, "_resolver", lambda _keychain: resolver(Everything()))
+    monkeypatch.setattr(runs, "resolver_of", lambda _keychain: resolver_of(Everything))
 
 
 def more_fuel(monkeypatch: pytest.MonkeyPatch) -> None:

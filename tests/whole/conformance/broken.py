@@ -111,7 +111,7 @@ RUNS = (
     _run("prev-follows-continue-and-jump", b.replaced(Frame, "hand_on", lambda _: None), "brief-6-01 S16-1"),
     _run("patches-scopes", b.writes_are_lost("ctx"), "step-5.4-06"),
     _run("labels-are-names", b.replaced(frame, "labels_first", lambda labels, steps, offload: steps), "S48-1"),
-    _run("retry-attempts-omitted", b.replaced(b.pipeline_code, "ATTEMPTS", 5), "S14-2"),
+    _run("retry-attempts-omitted", b.replaced(b.pipeline_code, "DEFAULT_ATTEMPTS", 5), "S14-2"),
     _run("jump-counts-anew", b.attempts_go_on, "S15-1"),
     _run("names-bare", b.names_without("args"), "S11-8"),
     _run("names-bare", b.bare_names_in("ctx", "args", "iter", "workload"), "formal-3.3-01"),

@@ -64,7 +64,7 @@ MUTANTS = [
     Mutant("cancel_leaves_runs", FOLD, "pending = state.tokens, state.runs, ", "pending = state.tokens, ", "case child-cancelled-with-its-parent"),
     Mutant("pause_does_not_hold", FOLD, "    state.paused = True\n", "    state.paused = False\n", "case control-pause-holds"),
     Mutant("resume_does_nothing", FOLD, "def _resumed(state: State, _event: Event) -> None:\n    state.paused = False", "def _resumed(state: State, _event: Event) -> None:\n    state.paused = True", "case control-pause-and-resume"),
-    Mutant("child_answer_lost", FOLD, "    thread.answer = event.data[\"outcome\"]\n", "    thread.answer = None\n", "case child-by-path-and-version"),
+    Mutant("child_answer_lost", FOLD, "    thread.answer = event.data[\"outcome\"] | ", "    thread.answer = None and ", "case child-by-path-and-version"),
     Mutant("child_forgotten", FOLD, "        state.children[event.run, event.iteration] = None\n", "", f"{CONTROL}.test_children test_children_are_cancelled_in_the_order_of_their_iterations"),
     Mutant("iter_writes_lost", FOLD, "frame.iter = {**frame.iter, **data[\"iter\"]}", "frame.iter = frame.iter", "case lease-lost-keeps-iter"),
     Mutant("patch_of_an_iteration_lost", FOLD, "        _store_patch(run, event.iteration, data[\"ctx\"])\n        thread.view", "        thread.view", "case loop-parallel-ctx-agreed"),

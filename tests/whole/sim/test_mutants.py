@@ -22,7 +22,7 @@ from tests.whole.sim.mutants import MUTANTS, Mutant, plant
 
 CAUGHT, SURVIVED, NOT_PLANTED = 0, 1, 2
 MORE_SEEDS = 25
-TICKS_MAX = 10_000
+TICKS_MAX = 30_000
 """A simulation with more callbacks breaks an invariant: it does not end."""
 SECONDS_MAX = 60
 """A process that takes longer, or that its bug ends, is caught too."""
