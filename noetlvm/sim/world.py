@@ -30,8 +30,8 @@ from noetlvm.store.memory import MemoryStore
 Begin: TypeAlias = Callable[[Host], Awaitable[str]]
 """Lets a server begin an execution, and returns its identifier. Raises StoreError."""
 
-QUIET_SECONDS = 3_600.0
-"""Seconds after the last fault by which everything must have ended."""
+QUIET_SECONDS = 14_400.0
+"""Seconds after the last fault by which everything must have ended: a long playbook, retried twice, takes an hour."""
 _SETTLE_SECONDS = 2.0
 _PATIENCE_SECONDS = 10.0
 """How long a client waits for an answer before it sends its request again."""
