@@ -629,8 +629,8 @@ SIMULATION_RUN = """The table shows the last recorded campaign. It ran in parts 
 beside other work: the seeds to 7167 at the commit 8ebc097, those to 26879 at b1c7855, the others at a614786. All three
 commits give the same bytes for the seeds 0 to 399. The embedded seeds ran after these commits.
 
-The faults `read_fails`, `slow_read` and `retry` were added after this campaign, so they have no share in the table. They
-use separate random sources, so all other faults of a seed are unchanged.
+The faults `read_fails`, `slow_read` and `retry` were added after this campaign, so they have no share in the table.
+They use separate random sources, so all other faults of a seed are unchanged.
 
 Later runs, in which no seed broke an invariant:
 
@@ -642,7 +642,8 @@ Later runs, in which no seed broke an invariant:
 | 0 to 22674 | 99617f3 | `noetlvm sim --seeds 0.. --for 8m --jobs 2`, the first run with `retry` |
 
 The seed 22675 then needed 3,959 virtual seconds where 3,600 were allowed; the limit is four hours now.
-The seeds 773 (`--embedded`), 2296, 3255, 4787, 23771 and 60225 showed defects, which are corrected; they are in the corpus.
+The seeds 773 (`--embedded`), 2296, 3255, 4787, 23771 and 60225 showed defects, which are corrected; they are in the
+corpus.
 
 """
 
