@@ -240,13 +240,13 @@ class Engine:
         self._tick_started = self._monotonic()
         decided = dict.fromkeys(self.server.decide_waiting())
         if self._writer is not None:
-            await self._write_aside(self._writer, decided)
+            await self._write_in_thread(self._writer, decided)
         elif not self._may_wait():
             self._write()
         for active in decided:
             self._act(active)
 
-    async def _write_aside(self, writer: Executor, decided: dict[Active, None]) -> None:
+    async def _write_in_thread(self, writer: Executor, decided: dict[Active, None]) -> None:
         """Write in a thread if tools run meanwhile: what they report is then decided together."""
         self._is_writing = True
         try:
@@ -389,7 +389,7 @@ class Engine:
         """Run something in the event loop while the engine runs."""
         try:
             self._write()  # what runs in the event loop may be seen by the world
-        except BaseException:
+        except BaseException:  # whatever stopped it, Python warns of a coroutine that is never awaited
             work.close()
             raise
         task = asyncio.get_running_loop().create_task(work)

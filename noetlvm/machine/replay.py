@@ -200,7 +200,7 @@ class LogReplay:
 
     def _retry(self, event: Event, at: int) -> Input:
         data = event.data
-        following = (one.event for one in self._log[at + 1 :][: data["tokens"]])
+        following = (one.event for one in self._log[at + 1 : at + 1 + data["tokens"]])
         put_back = takewhile(lambda event: event.name == "token.enqueued", following)
         tokens = [Token(one.data["step"], one.data["args"], one.data.get("event"), False) for one in put_back]
         return Retry(data["execution"], data["bundle"], data["retried_from"], tokens, data["undone"])
@@ -221,9 +221,9 @@ class LogReplay:
 BEGINNINGS: frozenset[EventName] = frozenset({"step.started", "loop.iteration.started"})
 """Events that a worker reports alone only while it has nothing else to report."""
 
-_REPORTED: frozenset[EventName] = BEGINNINGS | {
-    *("task.started", "task.done", "step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"),
-}
+_REPORTED: frozenset[EventName] = BEGINNINGS | frozenset(
+    {"task.started", "task.done", "step.done", "step.failed", "loop.iteration.done", "loop.iteration.failed"}
+)
 
 
 _INPUTS: dict[EventName, Callable[[LogReplay, Event, int], Input]] = {

@@ -543,7 +543,7 @@ class Server:
             return
         # If it exists, it has begun: at another server that took up the same request, or here by a write whose answer
         # was lost.
-        starts = [entry for entry in entries if type(entry.input) in _BEGINNINGS]
+        starts = [entry for entry in entries if type(entry.input) in _CREATING]
         _confirm([(entry.done, True) for entry in starts if entry.done is not None])
         # What a request means depends on the state: it is read again too.
         active.inbox, active.decided = [entry for entry in entries if entry not in starts and not entry.request], []
@@ -664,7 +664,7 @@ def _confirm(done: list[tuple[Callable[[bool], None], bool]]) -> None:
 
 def _shuffled(entries: list[WaitingInput], shuffle: Callable[[list[Any]], None]) -> list[WaitingInput]:
     """Return inputs in another order that could have been that of their arrival: reports of a thread stay in order."""
-    if len(entries) < 2 or type(entries[0].input) in _BEGINNINGS:
+    if len(entries) < 2 or type(entries[0].input) in _CREATING:
         return entries
     reports = [(one.input.run, one.input.iteration) if type(one.input) is WorkerReport else None for one in entries]
     queues = {key: iter([one for one, of in zip(entries, reports, strict=True) if of == key]) for key in reports}
@@ -686,8 +686,8 @@ def _is_current(given: Input, state: State) -> bool:
     return thread is not None and thread.lease == given.lease
 
 
-_BEGINNINGS = (Start, Refuse, Retry)
-"""Inputs that make an execution."""
+_CREATING = (Start, Refuse, Retry)
+"""Inputs that create an execution."""
 
 CONTROLS: dict[str, Input] = {"cancel": Cancel(), "pause": Pause(), "resume": Resume()}
 """Controls by the action of a request."""

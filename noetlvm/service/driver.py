@@ -42,10 +42,10 @@ POLL_SECONDS = 1.0
 
 IDLE_SECONDS = 60.0
 """How long an execution stays in memory after its last input; what comes then reads it again."""
-ASIDE_EXECUTIONS = 2
-"""A write of at least this many executions is performed aside: others may send something meanwhile."""
-PATIENCE_SECONDS = 0.05
-"""How long the event loop waits for an answer of a remote store: most come sooner than it could do something else."""
+THREAD_EXECUTIONS = 2
+"""A write of at least this many executions is made in a thread: others may send something meanwhile."""
+BLOCK_SECONDS = 0.05
+"""How long a call of a remote store blocks the event loop: most answers come sooner than it could do something else."""
 ANSWER_SECONDS = 5.0
 """A store that does not answer for longer than this is not ready."""
 ENDINGS_CACHED = 32
@@ -59,10 +59,10 @@ Listener = Callable[[Execution, Sequence[Recorded]], None]
 _Answer = TypeVar("_Answer")
 
 
-class Aside(Protocol):
-    """Performs a call of the store; the event loop waits for it no longer than `patience` seconds."""
+class InThread(Protocol):
+    """Makes a call of the store in a thread, and blocks the event loop for `block_seconds` at most."""
 
-    def __call__(self, call: Callable[[], _Answer], /, patience: float) -> Awaitable[_Answer]: ...
+    def __call__(self, call: Callable[[], _Answer], /, block_seconds: float) -> Awaitable[_Answer]: ...
 
 
 class Driver:
@@ -80,11 +80,11 @@ class Driver:
         ids: NewIds = new_ids,
         decide: Decide = decide,
         snapshot_events: int = SNAPSHOT_EVENTS,
-        aside: Aside | None = None,
-        aside_executions: int = ASIDE_EXECUTIONS,
+        in_thread: InThread | None = None,
+        thread_executions: int = THREAD_EXECUTIONS,
         is_remote: bool = False,
     ) -> None:
-        """`aside` performs large writes, and if the store `is_remote`, every call: it may not answer for a while."""
+        """`in_thread` makes large writes, and if the store `is_remote`, every call: it may not answer for a while."""
         self.store = store
         self.results = results
         self.hub = Hub()
@@ -117,13 +117,13 @@ class Driver:
         self._publishing: set[asyncio.Task[None]] = set()
         self._poll_seconds = poll_seconds
         self._wake = asyncio.Event()
-        self._aside = aside
-        self._aside_executions = aside_executions
+        self._in_thread = in_thread
+        self._thread_executions = thread_executions
         self._is_remote = is_remote
         self.turn = asyncio.Lock()
-        """Who has it may change anything. During a call that is performed aside, executions get inputs, no more."""
+        """Who has it may change anything. During a call in a thread, executions get inputs, no more."""
         self._calls: list[float] = []
-        """When each call of the store began that is performed aside."""
+        """When each call of the store that a thread makes began."""
         self._left: list[ConnectedWorker] = []
         """Workers that left since the last turn."""
         self._is_stopping = False
@@ -222,11 +222,11 @@ class Driver:
     async def _round(self) -> None:
         self._round_started = asyncio.get_running_loop().time()
         self.server.collect_due()
-        is_aside = False
-        while self._has_work() and not self._is_spent() and not is_aside:  # then others have their turn
+        is_in_thread = False
+        while self._has_work() and not self._is_spent() and not is_in_thread:  # then others have their turn
             # What a failed write has not made durable is performed after the write that does.
             self._decided |= dict.fromkeys(self.server.decide_waiting())
-            is_aside = await self._write()
+            is_in_thread = await self._write()
             decided, self._decided = self._decided, {}
             for active in decided:
                 for effect in self.server.take_effects(active):
@@ -236,21 +236,21 @@ class Driver:
     async def _write(self) -> bool:
         """Make durable what was decided; return whether others could send something meanwhile."""
         batch = self.server.take_batch()
-        is_large = len(batch) >= self._aside_executions
+        is_large = len(batch) >= self._thread_executions
         if batch:
             conflicts = await self._call(lambda: self.server.write_batch(batch), is_large=is_large)
             if is_large:
                 self._round_started = asyncio.get_running_loop().time()
             self.server.finish_write(batch, conflicts)
-        return is_large and self._aside is not None
+        return is_large and self._in_thread is not None
 
     async def _call(self, call: Callable[[], _Answer], *, is_large: bool = False) -> _Answer:
         """Call the store."""
-        if self._aside is None or not (is_large or self._is_remote):
+        if self._in_thread is None or not (is_large or self._is_remote):
             return call()
         self._calls.append(began := asyncio.get_running_loop().time())
         try:
-            return await self._aside(call, patience=0.0 if is_large else PATIENCE_SECONDS)
+            return await self._in_thread(call, block_seconds=0.0 if is_large else BLOCK_SECONDS)
         finally:
             self._calls.remove(began)
 

@@ -154,11 +154,11 @@ def serve(
                 signal.signal(number, self.handle_exit)
             yield
 
-    async def aside(call: Callable[[], _Answer], /, patience: float) -> _Answer:
+    async def in_thread(call: Callable[[], _Answer], /, block_seconds: float) -> _Answer:
         answer = writer.submit(call)
         with suppress(TimeoutError):
-            if patience:
-                return answer.result(patience)
+            if block_seconds:
+                return answer.result(block_seconds)
         return await asyncio.wrap_future(answer)
 
     limit_arenas()
@@ -176,7 +176,7 @@ def serve(
             connect_wake_ups=lambda: connect_wake_ups(store_name, wake),
             lease_seconds=lease_seconds,
             poll_seconds=poll_seconds,
-            aside=aside,
+            in_thread=in_thread,
             is_remote=store_name.startswith(POSTGRESQL),
         )
         config = uvicorn.Config(

@@ -70,7 +70,7 @@ class SimulatedServer:
         async def connect_wake_ups() -> object:
             return around.wake_ups.connect(process)
 
-        async def aside(call: Callable[[], _Answer], /, patience: float) -> _Answer:
+        async def in_thread(call: Callable[[], _Answer], /, block_seconds: float) -> _Answer:
             await asyncio.sleep(around.random.uniform(*CALL_SECONDS))
             answer = call()
             await asyncio.sleep(around.random.uniform(*CALL_SECONDS))
@@ -83,8 +83,8 @@ class SimulatedServer:
             connect_wake_ups=connect_wake_ups,  # type: ignore[arg-type]  # it is one
             ids=around.ids,
             snapshot_events=SNAPSHOT_EVENTS,
-            aside=aside,
-            aside_executions=1,
+            in_thread=in_thread,
+            thread_executions=1,
         )
         around.loop.spawn(process, self.driver.run())
 

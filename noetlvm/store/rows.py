@@ -1,4 +1,4 @@
-"""How events and requests are stored, whichever store it is, and what each store checks before it writes."""
+"""Rows of the stores: checked and encoded before a write, read back, and the SQL that both databases share."""
 
 from __future__ import annotations
 
