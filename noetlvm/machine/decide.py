@@ -66,11 +66,10 @@ def decide(
     A decision that takes many moves is cut (S62), after a bounded number of them, or earlier where `is_spent`.
     Where it is cut does not matter to the log: the next decision continues with the same move.
     """
-    journal = Journal(state, now)
-    decider = _Decider(net, Settling(net, journal, offload, is_spent))
+    decider = _Decider(net, Journal(state, now), offload, is_spent)
     state.touched = {}
     rest = _INPUTS[type(given)](decider, given)
-    return Decision(journal.events, decider.effects(given), rest or ((Continue(),) if decider.is_cut else ()))
+    return Decision(decider.journal.events, decider.effects(given), rest or ((Continue(),) if decider.is_cut else ()))
 
 
 def offers(net: LoadedPlaybook, state: State) -> list[Effect]:
@@ -80,7 +79,7 @@ def offers(net: LoadedPlaybook, state: State) -> list[Effect]:
     found: list[Effect] = []
     for number, run in state.runs.items():
         for path, thread in run.threads.items():
-            found += _needed(net, state, (number, path), thread, again=True)
+            found.append(_needed(net, state, (number, path), thread, again=True))
     return [*found, *_wake(net, state)]
 
 
@@ -113,50 +112,47 @@ def work_for(net: LoadedPlaybook, state: State, run: int, iteration: str, offloa
     )
 
 
-class _Decider:
-    __slots__ = ("_cancelled", "_journal", "_net", "_offload", "_settling", "_state")
+class _Decider(Settling):
+    """Takes inputs, and settles what follows from each."""
 
-    def __init__(self, net: LoadedPlaybook, settling: Settling) -> None:
-        self._net = net
-        self._settling = settling
-        self._journal = settling.journal
-        self._state = settling.journal.state
-        self._offload = settling.offload
+    __slots__ = ("_cancelled",)
+
+    def __init__(
+        self, net: LoadedPlaybook, journal: Journal, offload: Offload, is_spent: IsSpent | None = None
+    ) -> None:
+        super().__init__(net, journal, offload, is_spent)
         self._cancelled: list[str] = []
         """Keys of children that a timer gave up; others follow from what their threads need."""
-
-    @property
-    def is_cut(self) -> bool:
-        return self._settling.is_cut
 
     # ---- inputs
 
     def start(self, given: Start) -> None:
         """Merge the workload and put the first token in front of its step (S4, S37)."""
         request = given.request
-        self._journal.record(requested(request, self._net.path, self._offload))
-        self._journal.emit("playbook.request.evaluated", {})
+        self.journal.record(requested(request, self._net.path, self.offload))
+        self.journal.emit("playbook.request.evaluated", {})
         workload = deep_merge(self._net.workload, request.payload)
-        self._journal.emit("workflow.started", {"workload": self._offload.shrink(workload)})
-        self._settling.patch_ctx(self._offload.fit(request.ctx, ARGS_BYTES_MAX))
-        self._settling.enqueue(self._net.entry_step, {})
-        self._settling.settle()
+        self.journal.emit("workflow.started", {"workload": self.offload.shrink(workload)})
+        self.patch_ctx(self.offload.fit(request.ctx, ARGS_BYTES_MAX))
+        self.enqueue(self._net.entry_step, {})
+        self.settle()
 
     def refuse(self, given: Refuse) -> None:
         for event in refused(given.request, self._net.path, given.error):
-            self._journal.record(event)
+            self.journal.record(event)
 
     def retry(self, given: Retry) -> None:
         """Open the log of a failed execution again, and put back the tokens that its failures took (S56)."""
         head = {"execution": given.execution_id, "bundle": given.bundle, "retried_from": given.retried_from}
-        self._journal.emit("execution.retried", head | {"tokens": len(given.tokens), "undone": given.undone})
+        self.journal.emit("execution.retried", head | {"tokens": len(given.tokens), "undone": given.undone})
         for token in given.tokens:
-            cause = {} if token.event is None else {"event": self._offload.shrink(token.event)}
-            self._settling.enqueue(token.step, token.args, **cause)
-        self._settling.settle()
+            cause = {} if token.event is None else {"event": self.offload.shrink(token.event)}
+            self.enqueue(token.step, token.args, **cause)
+        self.settle()
 
     def report(self, given: WorkerReport) -> tuple[Input, ...]:
         """Accept events of the current lease's holder. Stale and repeated ones change nothing (S35)."""
+        all_fit = fits_event([event.data for event in given.events])
         for number, event in enumerate(given.events):
             thread = self._state.thread(given.run, given.iteration)
             if thread is None or thread.lease != given.lease:
@@ -167,14 +163,14 @@ class _Decider:
                 event = event._replace(run=given.run, iteration=given.iteration)
             if is_news(event, thread):
                 self._begin(event, thread)
-                accept = _REPORTED[event.name] if fits_event(event.data) else _Decider._reject
+                accept = _REPORTED[event.name] if all_fit or fits_event(event.data) else _Decider._reject_report
                 accept(self, event)
-                self._settling.settle()
+                self.settle()
         return ()
 
     def child_finished(self, given: ChildFinished) -> None:
         if given.key and self._waits_for(given.run, given.iteration) == given.key:
-            outcome = {**given.outcome, "result": self._offload.shrink(given.outcome.get("result"))}
+            outcome = {**given.outcome, "result": self.offload.shrink(given.outcome.get("result"))}
             self._answer(given.run, given.iteration, outcome)
 
     def replace_lease(self, given: LeaseLost | Released) -> None:
@@ -184,38 +180,38 @@ class _Decider:
             unit = self._net.steps[run.step].unit(given.iteration)
             # Threads of a unit that waited for children or retries are ahead of the others, and no lease may shrink.
             latest = max(other.lease for path, other in run.threads.items() if covers(unit, path))
-            self._journal.emit("step.scheduled", {"lease": latest + 1}, given.run, unit)
+            self.journal.emit("step.scheduled", {"lease": latest + 1}, given.run, unit)
 
     def timer(self, _given: TimerDue) -> None:
-        state, now = self._state, self._journal.now
+        state, now = self._state, self.journal.now
         if state.paused or state.status != "running":
             return
         for run in overdue(self._net, state, now):
-            self._settling.time_out(run)
+            self.time_out(run)
         for run, iteration in sorted(state.children):
             child = state.runs[run].threads[iteration].child
             if child is not None and child.due is not None and child.due <= now:
                 self._answer(run, iteration, _error_outcome("timeout", "the child took too long"))
                 self._cancelled.append(child.key)
-        self._settling.settle()
+        self.settle()
 
     def pause(self, _given: Pause) -> None:
         if self._state.status == "running" and not self._state.paused:
-            self._journal.emit("execution.paused", {})
+            self.journal.emit("execution.paused", {})
 
     def resume(self, _given: Resume) -> None:
         if self._state.paused:
-            self._journal.emit("execution.resumed", {})
-        self._settling.settle()
+            self.journal.emit("execution.resumed", {})
+        self.settle()
 
     def cancel(self, _given: Cancel) -> None:
         if self._state.status == "running":
             keys = [self._waits_for(run, iteration) for run, iteration in sorted(self._state.children)]
-            self._journal.emit("execution.cancelled", {"children": keys[:CANCELLED_CHILDREN_LISTED]})
-            self._settling.settle()
+            self.journal.emit("execution.cancelled", {"children": keys[:CANCELLED_CHILDREN_LISTED]})
+            self.settle()
 
     def go_on(self, _given: Continue) -> None:
-        self._settling.settle()
+        self.settle()
 
     # ---- effects
 
@@ -227,10 +223,11 @@ class _Decider:
         opens = not state.paused and state.status == "running"
         for position, before in state.touched.items():
             thread = state.thread(*position)
-            if before is not None:
-                withdrawn += _withdrawn(position, before, thread, given)
+            obsolete = None if before is None else _withdrawn(position, before, thread, given)
+            if obsolete is not None:
+                withdrawn.append(obsolete)
             if opens and thread is not None and thread.offer != before:
-                needed += _needed(self._net, state, position, thread)
+                needed.append(_needed(self._net, state, position, thread))
         state.touched = {}
         if not opens:
             return withdrawn
@@ -249,90 +246,87 @@ class _Decider:
         assert thread.child is not None  # the caller has checked
         task, attempt, _ = thread.reported
         data = {"key": thread.child.key, "outcome": outcome}
-        self._journal.record(Event("child.finished", data, run, iteration, task, thread.child.label, attempt))
+        self.journal.record(Event("child.finished", data, run, iteration, task, thread.child.label, attempt))
 
     # ---- requests and reports
 
     def _begin(self, event: Event, thread: Thread) -> None:
         """Record that a run or an iteration has started, with the first report about it."""
         if self._state.runs[event.run].since is None:
-            self._journal.emit("step.started", {}, event.run)
+            self.journal.emit("step.started", {}, event.run)
         if event.iteration and not thread.started:
-            self._journal.emit("loop.iteration.started", {}, event.run, event.iteration)
+            self.journal.emit("loop.iteration.started", {}, event.run, event.iteration)
 
     def _task_started(self, event: Event) -> None:
-        self._journal.record(event)
+        self.journal.record(event)
         if "child" in event.data and self._state.depth >= CHILD_DEPTH_MAX:
             message = f"executions may be nested {CHILD_DEPTH_MAX} deep; does this playbook run itself?"
             self._answer(event.run, event.iteration, _error_outcome("depth", message))
 
     def _task_done(self, event: Event) -> None:
         if not event.data.get("ctx"):
-            self._journal.record(event)
+            self.journal.record(event)
             return
         # `ctx` of the execution is the server's to change; only a parallel iteration's writes stay with its task.
         data = dict(event.data)
         patch = data.pop("ctx")
         try:
-            patch = self._offload.fit(patch, ARGS_BYTES_MAX)
+            patch = self.offload.fit(patch, ARGS_BYTES_MAX)
         except (TooLargeError, UnencodableError) as error:
-            self._journal.record(event._replace(data=data))
+            self.journal.record(event._replace(data=data))
             self._fail_thread(event, failure("limit", f"the task writes too much to `ctx`: {error}"))
             return
         if parallel_around(self._state.runs[event.run], event.iteration):
-            self._journal.record(event._replace(data=data | {"ctx": patch}))
+            self.journal.record(event._replace(data=data | {"ctx": patch}))
             return
-        self._journal.record(event._replace(data=data))
-        problem = self._settling.patch_ctx(patch, event)
+        self.journal.record(event._replace(data=data))
+        problem = self.patch_ctx(patch, event)
         if problem:
             self._fail_thread(event, problem)
 
-    def _reject(self, event: Event) -> None:
+    def _reject_report(self, event: Event) -> None:
         """Fail a thread whose report no event can hold: as its task's outcome, if it is about one."""
         error = failure("limit", f"`{event.name}` would hold more than {EVENT_BYTES_MAX:,} bytes, or what is not data")
         if event.name == "task.done":
             outcome = {"status": "error", "result": None, "error": error}
-            self._journal.record(event._replace(data={"outcome": outcome, "do": "fail", "pc": FAILED}))
+            self.journal.record(event._replace(data={"outcome": outcome, "do": "fail", "pc": FAILED}))
         self._fail_thread(event, error)
 
     def _fail_thread(self, event: Event, error: dict[str, Any]) -> None:
         name: EventName = "loop.iteration.failed" if event.iteration else "step.failed"
-        self._journal.emit(name, {"error": error}, event.run, event.iteration)
+        self.journal.emit(name, {"error": error}, event.run, event.iteration)
 
     def _ended(self, event: Event) -> None:
-        self._journal.record(event)
+        self.journal.record(event)
 
     def _iteration_done(self, event: Event) -> None:
-        data = with_stored(self._state.runs[event.run], event.iteration, event.data, self._offload)
-        self._journal.record(event._replace(data=data))
+        data = with_stored(self._state.runs[event.run], event.iteration, event.data, self.offload)
+        self.journal.record(event._replace(data=data))
 
     def _started(self, _event: Event) -> None:
         """`_begin` has recorded it."""
 
 
-def _withdrawn(position: Position, before: Offer, thread: Thread | None, given: Input) -> Iterator[Effect]:
-    """Yield the effects for what a thread no longer needs."""
+def _withdrawn(position: Position, before: Offer, thread: Thread | None, given: Input) -> Effect | None:
+    """Return the effect of what a thread no longer needs, if there is any."""
     lease, key = before
     if key:
-        if thread is None:
-            yield CancelChild(key)
-    elif thread is None or thread.offer[1]:
-        by_itself = type(given) is WorkerReport and (given.run, given.iteration) == position
-        yield (CloseWork if by_itself else StopWork)(*position, lease)
+        return CancelChild(key) if thread is None else None
+    if thread is not None and not thread.offer[1]:
+        return None
+    by_itself = type(given) is WorkerReport and (given.run, given.iteration) == position
+    return (CloseWork if by_itself else StopWork)(*position, lease)
 
 
-def _needed(
-    net: LoadedPlaybook, state: State, position: Position, thread: Thread, *, again: bool = False
-) -> Iterator[Effect]:
-    """Yield the effects for what a thread needs now."""
+def _needed(net: LoadedPlaybook, state: State, position: Position, thread: Thread, *, again: bool = False) -> Effect:
+    """Return the effect of what a thread needs now."""
     run, iteration = position
     lease, key = thread.offer
     if key:
         assert thread.child is not None  # the key is its
-        yield StartChild(run, iteration, thread.child)
-        return
+        return StartChild(run, iteration, thread.child)
     step = net.steps[state.runs[run].step]
-    yield OpenWork(run, iteration, step.unit(iteration), lease, step.name, step.pool, thread.opens, again)
+    return OpenWork(run, iteration, step.unit(iteration), lease, step.name, step.pool, thread.opens, again)
 
 
 def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:

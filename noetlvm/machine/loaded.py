@@ -299,6 +299,8 @@ class LoadedStep(Record):
     pipeline: LoadedPipeline | None
     inclusive: bool
     arcs: tuple[LoadedArc, ...]
+    routes_by_template: bool
+    """An arc has a guard or args."""
     limits: TimeLimits
     leased_levels: int
     """Down to which level of the loop iterations are handed out one by one: the innermost distributed one (S22)."""
@@ -418,6 +420,7 @@ class _Setting(Record):
             pipeline=LoadedPipeline(step.pipeline, f"{address}/tool", limits, self) if step.pipeline else None,
             inclusive=step.inclusive,
             arcs=tuple(self._arc(arc, f"{address}/arc.{number}") for number, arc in enumerate(step.arcs, 1)),
+            routes_by_template=any(arc.guard or arc.args for arc in step.arcs),
             limits=TimeLimits.of(step.settings),
             leased_levels=leased,
             pool=str(step.settings.get("pool") or pool),

@@ -29,7 +29,7 @@ class TooLargeError(Exception):
     """Data that stays over its limit though everything large in it is stored elsewhere."""
 
 
-def fits_event(data: dict[str, Any]) -> bool:
+def fits_event(data: Any) -> bool:
     """Return whether an event may hold this."""
     try:
         return len(encode(data)) <= EVENT_BYTES_MAX

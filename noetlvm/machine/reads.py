@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
-from noetlvm.bytecode.isa import EXPRESSIONS, ControlFlow
+from noetlvm.bytecode.isa import ControlFlow
 from noetlvm.bytecode.program import ExpressionCode, Instruction
 from noetlvm.bytecode.verify.operands import count_taken
 
 V = TypeVar("V")
 
+_SURROUNDINGS = "ctx", "workload", "steps"
 _AUTH = frozenset({"auth"})
 _SOURCE = frozenset({"code", "script"})
 _PYTHON, _CONTEXT, _ELSEWHERE = "python", "context", "uri"
@@ -34,10 +35,10 @@ def reads_of(code: tuple[Instruction, ...]) -> Reads:
     """Return what the expressions of a pipeline can read."""
     found = _Found(runs_python=any(one.opcode.name == "CALL" and one.operands[0] == _PYTHON for one in code))
     for instruction in code:
-        for kind, value in zip(instruction.opcode.operands, instruction.operands, strict=True):
-            if kind in EXPRESSIONS and isinstance(value, ExpressionCode):
+        for value in instruction.operands:
+            if type(value) is ExpressionCode:
                 found.add(value.code)
-    return Reads(*(found.keys_of(name) for name in ("ctx", "workload", "steps", "keychain")))
+    return found.reads()
 
 
 def part(mapping: dict[str, V], keys: frozenset[str] | None) -> dict[str, V]:
@@ -56,29 +57,32 @@ class _Found:
         self._texts: set[str] = set()
         """Constant texts, and keys of mappings: an `auth` that names a keychain entry is among them."""
 
-    def keys_of(self, namespace: str) -> frozenset[str] | None:
-        if namespace in self._whole or (namespace != "keychain" and self._shows_context()):
-            return None
-        more = self._texts if namespace == "keychain" else self._bare
-        return frozenset(self._keys.get(namespace, set()) | more)
+    def reads(self) -> Reads:
+        # Code of a `python` task may read the whole surroundings as `context`.
+        shows_context = self._runs_python and any(_CONTEXT in text or text == _ELSEWHERE for text in self._texts)
+        whole = self._whole | {*_SURROUNDINGS} if shows_context else self._whole
+
+        def keys(namespace: str, more: set[str]) -> frozenset[str] | None:
+            return None if namespace in whole else frozenset(self._keys.get(namespace, more) | more)
+
+        ctx, workload, steps = (keys(namespace, self._bare) for namespace in _SURROUNDINGS)
+        return Reads(ctx, workload, steps, keys("keychain", self._texts))
 
     def add(self, code: tuple[Instruction, ...]) -> None:
+        makes_mapping = False
         for at, instruction in enumerate(code):
             name = instruction.opcode.name
+            makes_mapping = makes_mapping or name == "RECORD"
             if name == "BARE":
                 self._bare.add(str(instruction.operands[0]))
             elif name == "NAME":
                 self._namespace(str(instruction.operands[0]), code[at + 1 : at + 3])
             elif name in ("CONST", "RECORD"):
                 self._texts.update(_texts(instruction.operands[0]))
-        if _computes(_AUTH, code):
+        if makes_mapping and _computes(_AUTH, code):
             self._whole.add("keychain")
-        if self._runs_python and _computes(_SOURCE, code):
-            self._whole |= {"ctx", "workload", "steps"}
-
-    def _shows_context(self) -> bool:
-        """Return whether code of a `python` task may read the whole surroundings as `context`."""
-        return self._runs_python and any(_CONTEXT in text or text == _ELSEWHERE for text in self._texts)
+        if makes_mapping and self._runs_python and _computes(_SOURCE, code):
+            self._whole.update(_SURROUNDINGS)
 
     def _namespace(self, namespace: str, after: tuple[Instruction, ...]) -> None:
         names = [instruction.opcode.name for instruction in after]

@@ -101,7 +101,7 @@ class Settling:
         state = self._state
         if state.ended:
             self._route(next(iter(state.ended)))
-        elif (complete := self._endable()) is not None:
+        elif state.complete and (complete := self._endable()) is not None:
             self._end_loop(*complete)
         elif state.unstarted:
             self._start_loop(*next(iter(state.unstarted)))
@@ -174,8 +174,7 @@ class Settling:
             self.journal.emit("next.evaluated", {"arcs": []} | self._place(run), number)
             return
         # Making the names costs more than all the rest, and most arcs have no template.
-        reads = any(arc.guard or arc.args for arc in step.arcs)
-        names = self._names(run.args, self._state.view, event=run.boundary) if reads else {}
+        names = self._names(run.args, self._state.view, event=run.boundary) if step.routes_by_template else {}
         failed = run.boundary is not None and run.boundary["status"] == "error"
         data, tokens = Routing(self._net, step, names, run.args, failed, self.offload.fit).route()
         self.journal.emit("next.evaluated", data if tokens else data | self._place(run), number)

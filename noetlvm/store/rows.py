@@ -65,7 +65,7 @@ def _encoded(append: Append) -> EncodedAppend:
         raise ValueError(f"{execution.execution_id} exists already, and gets no start key")
     references: set[str] = set()
     chunks = encoded_chunks(events, known_seq, references)
-    if closed and opened:
+    if closed and opened and not {command[:3] for command in opened}.isdisjoint([command[:3] for command in closed]):
         leases = {command.part: command.lease for command in closed}
         opened = [command for command in opened if leases.get(command.part, -1) < command.lease]
         replaced = {command.part for command in opened}  # opening removes the older lease by itself

@@ -65,15 +65,15 @@ _BUSY_SECONDS = 30
 _PAGE = 100
 """Chunks read at once. A long read would keep the write-ahead log from being reused."""
 
-# Both return the key of the row, and nothing for an execution that lost a race. Identity columns are written on insert
-# only: of the indexed columns, only `due` is ever updated.
+# Neither changes a row for an execution that lost a race. Identity columns are written on insert only: of the indexed
+# columns, only `due` is ever updated. A deleted row's key may be that of another execution later.
 _INSERT_EXECUTION = f"""INSERT INTO executions ({EXECUTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO NOTHING RETURNING key"""
+    ON CONFLICT DO NOTHING"""
+_MOVED = "WHERE key = ? AND execution_id = ? AND seq = ?"
 # To write `ended` costs a page of an index, also where it stays as it is.
-_MOVE_RUNNING = """UPDATE executions SET status = ?, counts = ?, seq = ?, due = ?
-    WHERE execution_id = ? AND seq = ? AND ended IS NULL RETURNING key"""
-_MOVE_EXECUTION = """UPDATE executions SET status = ?, ended = ?, counts = ?, seq = ?, due = ?
-    WHERE execution_id = ? AND seq = ? RETURNING key"""
+_MOVE_RUNNING = f"UPDATE executions SET status = ?, counts = ?, seq = ?, due = ? {_MOVED} AND ended IS NULL"
+_MOVE_EXECUTION = f"UPDATE executions SET status = ?, ended = ?, counts = ?, seq = ?, due = ? {_MOVED}"
+_KEYS_CACHED = 10_000
 _SEQ_MAX = (1 << SEQ_BITS) - 1
 _INSERT_CHUNK = "INSERT INTO chunks (place, last, data, sum) VALUES (?, ?, ?, ?)"
 _SELECT_SUM = "SELECT sum FROM chunks WHERE place > ? AND place <= ? ORDER BY place DESC LIMIT 1"
@@ -252,6 +252,8 @@ class SqliteStore(SqlWriter, SqliteReader):
         self.path, self._where = path, str(path)
         self._inode = self._copy = None  # the lock counts as the user of the file
         self._sums = LastSums()
+        self._keys: dict[str, int] = {}
+        """Keys of executions at work: a cache."""
         self._writing = threading.RLock()
         self._is_closed = False
         self._clock: WallClock | None = None
@@ -300,26 +302,50 @@ class SqliteStore(SqlWriter, SqliteReader):
 
     def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
         encoded = encoded_batch(batch)
+        conflicts: set[str] = set()
         sums: list[int | None] = []
 
-        def write(connection: sqlite3.Connection) -> set[str]:
+        def write(connection: sqlite3.Connection) -> None:
             if bundles:
                 connection.executemany("INSERT OR IGNORE INTO bundles VALUES (?, ?)", bundles.items())
-            conflicts = set()
             for append in encoded:
-                key = _moved(connection, append)
+                key = self._moved(connection, append)
                 if key:
                     sums.append(self._write_chunks(connection, append, key))
                     _write_dependents(connection, append, key, self._numbers)
                 else:
                     sums.append(None)
                     conflicts.add(append.execution.execution_id)
-            return conflicts
 
-        conflicts = self._transact(write)
+        self._transact(write)
         for append, last in zip(encoded, sums, strict=True):
             self._sums.note(append.execution, last)
         return conflicts
+
+    def _moved(self, connection: sqlite3.Connection, append: EncodedAppend) -> int:
+        """Move the row of an execution on from the known event, and return its key; 0 if it lost a race."""
+        *made, status, started, ended, parent, counts, seq, due, trace = append.execution
+        execution_id, text = append.execution.execution_id, counts_text(counts)
+        if not append.known_seq:
+            row = (*made, status, started, ended, parent, text, seq, due, trace)
+            return _inserted(connection, row, append.start_key)
+        key = self._key_of(connection, execution_id)
+        moving = text, seq, due, key, execution_id, append.known_seq
+        if ended is None and connection.execute(_MOVE_RUNNING, (status, *moving)).rowcount:
+            return key
+        self._keys.pop(execution_id, None)
+        return key if connection.execute(_MOVE_EXECUTION, (status, ended, *moving)).rowcount else 0
+
+    def _key_of(self, connection: sqlite3.Connection, execution_id: str) -> int:
+        """Return the key of an execution's row, which is looked up once; 0: there is none."""
+        key = self._keys.get(execution_id, 0)
+        if not key:
+            found = connection.execute("SELECT key FROM executions WHERE execution_id = ?", (execution_id,)).fetchone()
+            key = found[0] if found else 0
+            if len(self._keys) >= _KEYS_CACHED:
+                self._keys.clear()
+            self._keys[execution_id] = key
+        return key
 
     def _write_chunks(self, connection: sqlite3.Connection, append: EncodedAppend, key: int) -> int | None:
         """Write the events of an append; return the last checksum, if there is any."""
@@ -482,28 +508,18 @@ class _CheckedSqlite:
 _INDEX_PROBLEMS = ("missing from index", "wrong # of entries in index", "non-unique entry in index")
 
 
-def _moved(connection: sqlite3.Connection, append: EncodedAppend) -> int:
-    """Move the row of an execution on from the known event, and return its key; 0 if it lost a race."""
-    *made, status, started, ended, parent, counts, seq, due, trace = append.execution
-    text = counts_text(counts)
-    if append.known_seq:
-        moving = (text, seq, due, append.execution.execution_id, append.known_seq)
-        found = None
-        if ended is None:
-            found = connection.execute(_MOVE_RUNNING, (status, *moving)).fetchone()
-        if found is None:
-            found = connection.execute(_MOVE_EXECUTION, (status, ended, *moving)).fetchone()
-        return found[0] if found else 0
-    if append.start_key:
+def _inserted(connection: sqlite3.Connection, row: tuple[Any, ...], start_key: str) -> int:
+    """Insert the row of a new execution, and return its key; 0 if it exists, or another has its start key."""
+    if start_key:
         select = "SELECT 1 FROM start_keys WHERE start_key = ?"
-        if connection.execute(select, (append.start_key,)).fetchone():
+        if connection.execute(select, (start_key,)).fetchone():
             return 0
-    found = connection.execute(
-        _INSERT_EXECUTION, (*made, status, started, ended, parent, text, seq, due, trace)
-    ).fetchone()
-    if found and append.start_key:
-        connection.execute("INSERT INTO start_keys VALUES (?, ?)", (append.start_key, append.execution.execution_id))
-    return found[0] if found else 0
+    inserted = connection.execute(_INSERT_EXECUTION, row)
+    if not inserted.rowcount:
+        return 0
+    if start_key:
+        connection.execute("INSERT INTO start_keys VALUES (?, ?)", (start_key, row[0]))
+    return inserted.lastrowid or 0
 
 
 def _deleted(connection: sqlite3.Connection, execution_id: str) -> bool:

@@ -427,12 +427,12 @@ def test_a_full_disk_loses_nothing_that_was_written_and_a_retry_succeeds_once_th
 
 
 def test_an_interrupted_write_leaves_nothing_and_can_be_repeated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(connection: object, append: object) -> int:
+    def interrupted(store: object, connection: object, append: object) -> int:
         raise KeyboardInterrupt
 
     with closing(SqliteStore(path)) as store:
         with monkeypatch.context() as patched:
-            patched.setattr("noetlvm.store.sqlite._moved", interrupted)
+            patched.setattr("noetlvm.store.sqlite.SqliteStore._moved", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 store.write([append(execution(), 0, events([1]))], {"sha256:b": b"code"})
         assert store.bundle("sha256:b") is None
