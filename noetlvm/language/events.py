@@ -87,6 +87,7 @@ _ERROR = "`{kind, retryable, message, details}`."
 _RESULT = "Result of the pipeline: its last `_prev`."
 _RULE = "?Number of the admission rule that denied it, from 1. If no rule matched: the number of rules plus 1."
 _RULE_AT = "?Position of that rule in the playbook."
+_CANCELLED = "?The server ended it: the step exceeded a time limit, or the execution was cancelled."
 _COUNTS = "`{total, ok, failed}`: numbers of pipeline runs of the loop."
 
 # Planes are those of formal §10.2, which precedes step §8 (S1): loops belong to the data plane, though only the server
@@ -232,6 +233,7 @@ _ROWS = (
             masked="?The recorded result contains a masked secret.",
             bound="?Later tasks can read the result by the task's label.",
             again="?A worker that takes over the pipeline runs the task again to read the masked secret.",
+            cancelled=_CANCELLED,
         ),
     ),
     EventKind(
@@ -274,7 +276,7 @@ _ROWS = (
             task="?Label of the task that failed.",
             at="?Position of the rule or task that failed.",
             failed_iteration="?For a loop: the iteration that failed.",
-            cancelled="?After a timeout: the iterations that were cancelled.",
+            cancelled=_CANCELLED,
             loop=f"?For a loop: {_COUNTS}",
         ),
         Status.ERROR,
@@ -321,7 +323,8 @@ _ROWS = (
             error=_ERROR,
             task="?Label of the task that failed.",
             at="?Position of the rule or task that failed.",
-            cancelled="?Cancelled because another iteration failed or its loop ended; not counted as ok or failed.",
+            cancelled="?The server ended it: another iteration failed, the step exceeded a time limit, or the "
+            "execution was cancelled. Not counted as ok or failed.",
             fatal="?The step fails even with `best_effort`, because the writes to `ctx` cannot be merged.",
         ),
     ),

@@ -182,18 +182,20 @@ class _Decider(Settling):
             latest = max(other.lease for path, other in run.threads.items() if covers(unit, path))
             self.journal.emit("step.scheduled", {"lease": latest + 1}, given.run, unit)
 
-    def timer(self, _given: TimerDue) -> None:
+    def timer(self, given: TimerDue) -> tuple[Input, ...]:
         state, now = self._state, self.journal.now
         if state.paused or state.status != "running":
-            return
-        for run in overdue(self._net, state, now):
-            self.time_out(run)
+            self.settle()
+            return ()
+        if self.time_out(overdue(self._net, state, now)):
+            return (given,)
         for run, iteration in sorted(state.children):
             child = state.runs[run].threads[iteration].child
             if child is not None and child.due is not None and child.due <= now:
                 self._answer(run, iteration, _error_outcome("timeout", "the child took too long"))
                 self._cancelled.append(child.key)
         self.settle()
+        return ()
 
     def pause(self, _given: Pause) -> None:
         if self._state.status == "running" and not self._state.paused:
@@ -229,11 +231,11 @@ class _Decider(Settling):
             if opens and thread is not None and thread.offer != before:
                 needed.append(_needed(self._net, state, position, thread))
         state.touched = {}
-        if not opens:
-            return withdrawn
-        if type(given) is Resume:
-            return [*withdrawn, *offers(self._net, state)]
-        return [*withdrawn, *needed, *_wake(self._net, state)]
+        if opens:
+            needed = offers(self._net, state) if type(given) is Resume else [*needed, *_wake(self._net, state)]
+        if self.is_cut:  # a timer is stored, so another process continues the decision if this one ends
+            needed.append(WakeAt(self.journal.now))
+        return [*withdrawn, *needed]
 
     # ---- threads and children
 
@@ -244,9 +246,8 @@ class _Decider(Settling):
     def _answer(self, run: int, iteration: str, outcome: dict[str, Any]) -> None:
         thread = self._state.runs[run].threads[iteration]
         assert thread.child is not None  # the caller has checked
-        task, attempt, _ = thread.reported
-        data = {"key": thread.child.key, "outcome": outcome}
-        self.journal.record(Event("child.finished", data, run, iteration, task, thread.child.label, attempt))
+        attempt, data = thread.reported, {"key": thread.child.key, "outcome": outcome}
+        self.journal.record(Event("child.finished", data, run, iteration, attempt.task, attempt.label, attempt.number))
 
     # ---- requests and reports
 
@@ -288,7 +289,9 @@ class _Decider(Settling):
         """Fail a thread whose report no event can hold: as its task's outcome, if it is about one."""
         error = failure("limit", f"`{event.name}` would hold more than {EVENT_BYTES_MAX:,} bytes, or what is not data")
         if event.name == "task.done":
-            outcome = {"status": "error", "result": None, "error": error}
+            attempt = self._state.runs[event.run].threads[event.iteration].reported
+            meta = attempt.meta(self.journal.now) | {"attempt": event.attempt}
+            outcome = {"status": "error", "result": None, "error": error, "meta": meta}
             self.journal.record(event._replace(data={"outcome": outcome, "do": "fail", "pc": FAILED}))
         self._fail_thread(event, error)
 
@@ -337,7 +340,7 @@ def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:
 def is_news(event: Event, thread: Thread) -> bool:
     """Return whether a worker may report an event, and has not done so before."""
     if event.name in _TASK_EVENTS:
-        return (event.task, event.attempt, event.name == "task.done") > thread.reported
+        return (event.task, event.attempt, event.name == "task.done") > thread.reported[:3]
     return event.name in (_IN_LOOP if event.iteration else _OUTSIDE_LOOP)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from noetlvm.data.event import Event, moment, step_run_id, task_run_id
 from noetlvm.language.events import BOUNDARY, EventName
 from noetlvm.machine.payload import rough_bytes
-from noetlvm.machine.state import FAILURES_LISTED, Child, LoopRun, Run, State, Thread, Token, View
+from noetlvm.machine.state import FAILURES_LISTED, Attempt, Child, LoopRun, Run, State, Thread, Token, View
 
 
 def apply(state: State, event: Event, at: float) -> None:
@@ -58,8 +58,10 @@ def _started(state: State, event: Event) -> None:
     state.status = "running"
 
 
-def _finished(_state: State, _event: Event) -> None:
+def _finished(state: State, _event: Event) -> None:
     """The last event has the ending; until then the execution is running."""
+    for left in (state.runs, state.children):  # logs from before a cancellation recorded the end of every open run
+        left.clear()
 
 
 def _processed(state: State, event: Event) -> None:
@@ -76,13 +78,12 @@ def _resumed(state: State, _event: Event) -> None:
 
 
 def _cancelled(state: State, _event: Event) -> None:
-    for number, run in state.runs.items():
-        for path in run.threads:
-            _touch(state, number, path, run.threads[path])
-    pending = state.tokens, state.runs, state.unstarted, state.complete, state.ended, state.untested, state.children
-    for waiting in pending:
+    """Let nothing move any more; the runs that are open remain until their ends are recorded (S21)."""
+    for number in state.ended:
+        del state.runs[number]
+    for waiting in (state.tokens, state.untested, state.unstarted, state.complete, state.ended):
         waiting.clear()
-    state.status = "cancelling"
+    state.status, state.paused = "cancelling", False
 
 
 def _patched(state: State, event: Event) -> None:
@@ -244,7 +245,7 @@ def _iteration_started(state: State, event: Event) -> None:
 
 def _task_started(state: State, event: Event) -> None:
     thread = state.runs[event.run].threads[event.iteration]
-    thread.reported = (event.task, event.attempt, False)
+    thread.reported = Attempt(event.task, event.attempt, False, event.label, state.now)
     child = event.data.get("child")
     if child:
         _leave(state, event, thread)
@@ -264,21 +265,23 @@ def _child(state: State, event: Event, wanted: dict[str, Any]) -> Child:
     due = None if timeout is None else state.now + timeout
     key, workload = f"{run_id}.{event.attempt}", wanted.get("workload") or {}
     returns = wanted.get("return_step", "")
-    return Child(key, wanted["path"], wanted.get("version"), workload, due, event.label, returns, state.now)
+    return Child(key, wanted["path"], wanted.get("version"), workload, due, returns)
 
 
 def _child_finished(state: State, event: Event) -> None:
     thread = state.runs[event.run].threads[event.iteration]
     _touch(state, event.run, event.iteration, thread)
-    waited = state.now - (thread.child.since if thread.child else state.now)
-    thread.answer = event.data["outcome"] | {"meta": {"duration_ms": max(0, round(waited * 1000))}}
+    duration = thread.reported.meta(state.now)["duration_ms"]
+    thread.answer = event.data["outcome"] | {"meta": {"duration_ms": duration}}
     state.children.pop((event.run, event.iteration), None)
 
 
 def _task_done(state: State, event: Event) -> None:
     run, data = state.runs[event.run], event.data
     thread = run.threads[event.iteration]
-    thread.reported = (event.task, event.attempt, True)
+    if "cancelled" in data:  # it may wait for a child, which is cancelled too
+        _touch(state, event.run, event.iteration, thread)
+    thread.reported = Attempt(event.task, event.attempt, True, event.label, state.now)
     thread.child = thread.answer = None
     if data.get("again"):
         return  # the next worker needs its result, which is not recorded, and runs it again
@@ -364,7 +367,8 @@ def _iteration_done(state: State, event: Event) -> None:
     inner = run.loops.pop(event.iteration, None)
     loop.ok += inner.ok if inner else 1
     loop.failed += inner.failed if inner else 0
-    _end_iteration(state, event, loop, around)
+    _end_iteration(state, event, loop)
+    _continue_loop(state, event.run, around)
 
 
 def held_bytes(loop: LoopRun, index: int, data: dict[str, Any]) -> int:
@@ -377,7 +381,7 @@ def _iteration_failed(state: State, event: Event) -> None:
     around, _ = split(event.iteration)
     loop = run.loops[around]
     if event.data.get("cancelled"):
-        _end_iteration(state, event, loop, around)
+        _cancel_iteration(state, event, loop)  # its run is about to fail, so no other opens in its place
         return
     loop.failed += 1
     _, index = split(event.iteration)
@@ -389,18 +393,33 @@ def _iteration_failed(state: State, event: Event) -> None:
         run.failure = [event.iteration, event.data["error"]]
         _drop_pending(state, event.run, run)
         state.complete[event.run, ""] = None
-    _end_iteration(state, event, loop, around)
+    _end_iteration(state, event, loop)
+    _continue_loop(state, event.run, around)
 
 
-def _end_iteration(state: State, event: Event, loop: LoopRun, around: str) -> None:
+def _cancel_iteration(state: State, event: Event, loop: LoopRun) -> None:
+    inner = state.runs[event.run].loops.pop(event.iteration, None)
+    if inner is not None:
+        loop.ok += inner.ok
+        loop.failed += inner.failed
+    _end_iteration(state, event, loop)
+
+
+def _end_iteration(state: State, event: Event, loop: LoopRun) -> None:
     run, key = state.runs[event.run], (event.run, event.iteration)
     _close_thread(state, event.run, run, event.iteration)
     for pending in (state.unstarted, state.complete):
         pending.pop(key, None)
     loop.ended += 1
-    _open_iterations(state, event.run, around)
-    if loop.ended == loop.total and goes_on(run, around):
-        state.complete[event.run, around] = None
+
+
+def _continue_loop(state: State, number: int, path: str) -> None:
+    """Open the next iterations after one has ended; note that there are none."""
+    _open_iterations(state, number, path)
+    run = state.runs[number]
+    loop = run.loops[path]
+    if loop.ended == loop.total and goes_on(run, path):
+        state.complete[number, path] = None
 
 
 def goes_on(run: Run, path: str) -> bool:
@@ -489,6 +508,9 @@ def _boundary(state: State, event: Event) -> None:
         state.counts[0] += 1
         state.view = View(state.ctx, {**state.results, run.step: data.get("result")})
     _close(state, number, run)
+    if state.status == "cancelling":
+        del state.runs[number]  # nothing is routed any more
+        return
     state.ended[number] = None
     _test_gates(state)
 

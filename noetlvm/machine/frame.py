@@ -144,7 +144,16 @@ class Frame:
 
     def not_rendered(self, problem: dict[str, Any]) -> None:
         """Take a failure to render the inputs for the call's outcome: the task's rules decide (S10)."""
-        self.complete({"status": "error", "error": problem, "meta": {"duration_ms": 0}})
+        self.not_called({"status": "error", "error": problem})
+
+    def not_called(self, outcome: dict[str, Any]) -> None:
+        """Take an outcome for a call that is not made."""
+        self.has_called = False
+        self.complete({**outcome, "meta": self.uncalled_meta()})
+
+    def uncalled_meta(self) -> dict[str, Any]:
+        """Return `meta` of the outcome of an attempt whose tool is not called."""
+        return {"attempt": self.attempt, "duration_ms": 0, "ts": self._scope.now()}
 
     def _recordable_parts(self, outcome: dict[str, Any]) -> dict[str, Any]:
         """Return the tool's own part of an outcome whose result cannot be recorded: rules read `http.status`."""
@@ -208,8 +217,8 @@ class Frame:
 
     def forget_outcome(self) -> None:
         """Treat the task as a success without a result, whatever its tool returned (S17)."""
-        meta = self._recorded.get("meta")
         self._answered = _without_meta(self._recorded)
+        meta = self._recorded.get("meta") or self.uncalled_meta()
         self._recorded = {"status": "ok", "meta": meta} if meta else {"status": "ok"}
 
     def end_task(self, do: str, target: int, **more: Any) -> None:
@@ -263,7 +272,7 @@ class Frame:
         if not error:
             error = failure("policy", f"a rule of the task `{self.label}` says `fail`")
             if not self.outcome:
-                self._recorded = {"status": "error", "error": error}
+                self._set_error(error)
         if self.exhausted:
             error = self._gave_up(error)
         place = self._pipeline.locate(at)
@@ -283,10 +292,15 @@ class Frame:
         error = self._scope.offload.redacted(error)
         if self.in_task:
             self._answered = _without_meta(self._recorded)
-            self._recorded = {**self._recorded, "status": "error", "error": error}
+            self._set_error(error)
             return self.fail(at)
         self.pc = FAILED
         return self._failed(error, self._pipeline.locate(at))
+
+    def _set_error(self, error: dict[str, Any]) -> None:
+        """Make an error the recorded outcome, also where the tool was not called."""
+        meta = self._recorded.get("meta") or self.uncalled_meta()
+        self._recorded = {**self._recorded, "status": "error", "error": error, **({"meta": meta} if meta else {})}
 
     # ---- events
 
@@ -341,7 +355,12 @@ def _without_meta(outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def frame_for(
-    playbook: LoadedPlaybook, work: Work, secrets: dict[str, Any], offload: Offload, kind: type[Frame] = Frame
+    playbook: LoadedPlaybook,
+    work: Work,
+    secrets: dict[str, Any],
+    offload: Offload,
+    now: Callable[[], float],
+    kind: type[Frame] = Frame,
 ) -> Frame:
     """Return the frame in which the pipeline of a command continues, wherever it runs."""
     pipeline = playbook.steps[work.step].pipeline
@@ -360,5 +379,6 @@ def frame_for(
         work.results,
         playbook.has_secrets,
         remedy_in(playbook, work.step),
+        now,
     )
     return kind(pipeline, scope, work.frame)

@@ -154,14 +154,21 @@ class LogReplay:
         """Return what reads the input whose first event has this position; None: the event was decided."""
         at = self._report_with(at)
         event = self._log[at].event
-        if event.name == "step.failed" and "cancelled" in event.data:
-            return TimerDue
+        if "cancelled" in event.data:
+            return self._stopped(event)
         if event.name in _REPORTED:
             return self._report(event, at)
         if event.name == "step.scheduled":
             return self._lease_lost(event)
         read = _INPUTS.get(event.name)
         return partial(read, self, event, at) if read else None
+
+    def _stopped(self, event: Event) -> Callable[[], Input] | None:
+        """Return the input with which the server ends what a worker has begun: the ends may have different times."""
+        if self._state.status == "cancelling":
+            return Continue
+        error = event.data.get("error") or event.data.get("outcome", {}).get("error") or {}
+        return TimerDue if error.get("kind") == "timeout" else None
 
     def _report_with(self, at: int) -> int:
         """Return the position of the event whose report began a run or an iteration: what follows of its thread.
@@ -188,7 +195,7 @@ class LogReplay:
 
     def _report(self, event: Event, at: int) -> Callable[[], Input] | None:
         thread = self._state.thread(event.run, event.iteration)
-        if thread is None or "cancelled" in event.data:
+        if thread is None:
             return None  # the server ended it
         lease = thread.lease
 

@@ -47,6 +47,8 @@ class Scope(NamedTuple):
     has_secrets: bool = False
     """What was recorded may contain masks, whether or not this process has the secrets."""
     remedy: Remedy = lambda _path: run_again(())
+    now: Callable[[], float] = lambda: 0.0
+    """The time, for the outcome of a task whose tool is not called."""
 
 
 def server_names(offload: Offload, *, results: dict[str, Any], **namespaces: Any) -> dict[str, Any]:

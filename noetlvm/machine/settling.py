@@ -5,13 +5,13 @@ It works off the lists of what is pending in the state, so a call costs what the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from noetlvm.data.event import Event
 from noetlvm.limits import ARGS_BYTES_MAX, LOOP_FAILURES_LISTED
 from noetlvm.machine.fold import Journal, goes_on, indices, parallel_around, split, visible
-from noetlvm.machine.instructions import LimitError, failure
+from noetlvm.machine.instructions import FAILED, LimitError, failure
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedStep
 from noetlvm.machine.loops import (
     CollectionError,
@@ -28,7 +28,7 @@ from noetlvm.machine.loops import (
 from noetlvm.machine.payload import CtxSize, Offload, TooLargeError
 from noetlvm.machine.routing import AdmissionError, Routing, denial, final_status, judge, summary
 from noetlvm.machine.scope import server_names
-from noetlvm.machine.state import LoopRun, Position, Run, Token, View
+from noetlvm.machine.state import Attempt, LoopRun, Position, Run, Token, View
 
 FIRST_TOKEN = 1
 """Number of the token that starts an execution."""
@@ -67,16 +67,32 @@ class Settling:
         """Make moves until there are none, or the decision is cut."""
         state = self._state
         while state.status == "running" and not state.paused and (self._move() or self._come_to_rest()):
-            self._moves += 1
-            if not self._moves % MOVES_UNCUT and self._must_stop():
-                self.is_cut = True
+            if self._cut():
                 return
-        if state.status == "cancelling":
-            self._finish()
+        while state.status == "cancelling":
+            if not state.runs:
+                self._finish()
+            else:
+                self._stop(next(iter(state.runs)), failure("cancelled", "the execution was cancelled"))
+                if self._cut():
+                    return
 
-    def _must_stop(self) -> bool:
-        is_spent = self._is_spent
-        return self._moves >= MOVES_MAX or (is_spent is not None and is_spent(len(self.journal.events)))
+    def time_out(self, numbers: Iterable[int]) -> bool:
+        """Fail runs that exceeded their time limits; return whether the decision was cut before the last one."""
+        for number in numbers:
+            if self.is_cut:
+                return True
+            self._time_out(number)
+            self._cut()
+        return False
+
+    def _cut(self) -> bool:
+        """Count a move; return whether the decision is cut after it."""
+        self._moves += 1
+        if not self._moves % MOVES_UNCUT:
+            is_spent = self._is_spent
+            self.is_cut = self._moves >= MOVES_MAX or (is_spent is not None and is_spent(len(self.journal.events)))
+        return self.is_cut
 
     def enqueue(self, step: str, args: dict[str, Any], **more: Any) -> None:
         """Put a token in front of a step that no arc led to."""
@@ -160,7 +176,7 @@ class Settling:
         data = {"token": number, "step": step.name} | ({"form": form} if form else {})
         self.journal.emit("step.scheduled", data, run)
         if self._state.since + step.limits.deadline_s <= self.journal.now:
-            self.time_out(run)
+            self._time_out(run)
         elif form == "routing":
             self.journal.emit("step.done", {"result": None}, run)
 
@@ -308,14 +324,29 @@ class Settling:
             self.journal.emit("loop.iteration.failed", {"error": stopped, "cancelled": True}, number, path)
         self.journal.emit("step.failed", data, number)
 
-    def time_out(self, number: int) -> None:
-        """Fail a run that exceeded its time limit: everything open in it is cancelled."""
+    def _time_out(self, number: int) -> None:
         run = self._state.runs[number]
-        data: dict[str, Any] = {
-            "error": self._net.steps[run.step].limits.error(self._state, run),
-            "cancelled": [path for path in run.threads if path],
-        }
-        self.journal.emit("step.failed", data | _loop_so_far(run), number)
+        self._stop(number, self._net.steps[run.step].limits.error(self._state, run))
+
+    def _stop(self, number: int, error: dict[str, Any]) -> None:
+        """Fail a run from outside: what has begun in it ends first, each with an event of its own (S61)."""
+        run = self._state.runs[number]
+        ended: dict[str, Any] = {"error": error, "cancelled": True}
+        for path, thread in list(run.threads.items()):
+            if not thread.reported.has_ended:
+                self._stop_task(number, path, thread.reported, error)
+            if thread.started:
+                self.journal.emit("loop.iteration.failed", ended, number, path)
+        for path in _open_loops(run):
+            self.journal.emit("loop.iteration.failed", ended, number, path)
+        self.journal.emit("step.failed", ended | _loop_so_far(run), number)
+
+    def _stop_task(self, number: int, path: str, attempt: Attempt, error: dict[str, Any]) -> None:
+        """Record the outcome of a tool that is stopped before it has one (formal §5)."""
+        meta = attempt.meta(self.journal.now)
+        outcome = {"status": "error", "result": None, "error": error, "meta": meta}
+        data = {"outcome": outcome, "do": "fail", "pc": FAILED, "cancelled": True}
+        self.journal.record(Event("task.done", data, number, path, attempt.task, attempt.label, attempt.number))
 
     # ---- the end
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from noetlvm.machine.payload import CtxSize
 
-LAYOUT = 9
+LAYOUT = 10
 """Version of the snapshot format. A snapshot of another version is not read: the log has everything."""
 
 FAILURES_LISTED = 100
@@ -103,12 +103,24 @@ class Child(NamedTuple):
     workload: dict[str, Any]
     due: float | None
     """When the task stops waiting; None: never."""
-    label: str = ""
-    """Of the task."""
     returns: str = ""
     """Step of the child whose result is wanted; empty: the child's own choice."""
+
+
+class Attempt(NamedTuple):
+    """The last attempt of a task that a thread's worker has reported."""
+
+    task: int = 0
+    """Number of the task run."""
+    number: int = 0
+    has_ended: bool = True
+    label: str = ""
     since: float = 0.0
-    """When the task began to wait, by the time of the log."""
+    """When that was reported, by the time of the log."""
+
+    def meta(self, now: float) -> dict[str, Any]:
+        """Return `meta` of an outcome that the server records for it (formal §5)."""
+        return {"attempt": self.number, "duration_ms": max(0, round((now - self.since) * 1000)), "ts": now}
 
 
 class Thread:
@@ -126,8 +138,8 @@ class Thread:
         self.frame = FrameState()
         self.started = False
         """A worker has reported something of its iteration."""
-        self.reported: tuple[int, int, bool] = (0, 0, True)
-        """The last task run, attempt and whether that has ended; only what is beyond it is news."""
+        self.reported = Attempt()
+        """Only what is beyond it is news."""
         self.child: Child | None = None
         self.answer: dict[str, Any] | None = None
         """Outcome of that child."""
@@ -151,10 +163,10 @@ class Thread:
 
     @classmethod
     def from_data(cls, data: list[Any], mappings: list[dict[str, Any]]) -> Self:
-        view, lease, frame, started, (task, attempt, has_ended), child, answer, opens = data
+        view, lease, frame, started, reported, child, answer, opens = data
         made = cls(_view(view, mappings), lease, opens)
         made.frame = FrameState.from_data(frame)
-        made.started, made.reported = started, (task, attempt, has_ended)
+        made.started, made.reported = started, Attempt(*reported)
         made.child, made.answer = Child(*child) if child else None, answer
         return made
 
@@ -390,8 +402,9 @@ class State:
         return self.status in ("success", "failed", "cancelled")
 
     def thread(self, run: int, iteration: str) -> Thread | None:
+        """Return an open thread; none of an execution that is being cancelled, which accepts no report."""
         found = self.runs.get(run)
-        return found.threads.get(iteration) if found else None
+        return found.threads.get(iteration) if found and self.status != "cancelling" else None
 
     def to_data(self) -> dict[str, Any]:
         """Return plain data: equal for equal states, and enough to continue from."""

@@ -151,8 +151,8 @@ class _Continuation:
     def _start_child(self, start: StartChild) -> None:
         """Answer for a child execution as the log does. Raises NoOutcomeError."""
         recording, child = self._recording, start.child
-        task, attempt, _ = self._state.runs[start.run].threads[start.iteration].reported
-        key = recording.keys.key(start.run, start.iteration, task, child.label, attempt)
+        attempt = self._state.runs[start.run].threads[start.iteration].reported
+        key = recording.keys.key(start.run, start.iteration, attempt.task, attempt.label, attempt.number)
         found = recording.calls.find(key)
         wanted = {"path": child.path, "workload": child.workload}
         recorded = (found.started.data.get("child") or {}) if found and found.started else {}
@@ -160,7 +160,7 @@ class _Continuation:
         if found is None or found.child is None or not is_same:
             reason = "the log has the outcome of another child" if recorded and found and found.child else ""
             reason = reason or "the log has no outcome of that child execution"
-            missing = Missing(key.step, start.iteration, child.label, attempt, "playbook", reason)
+            missing = Missing(key.step, start.iteration, key.label, key.attempt, "playbook", reason)
             raise NoOutcomeError(missing)
         answer = ChildFinished(start.run, start.iteration, child.key, found.child)
         self._at(self._now + found.waited, lambda: self._inputs.append(answer))

@@ -144,8 +144,7 @@ _PLACE = re.compile(r"^\S+:\d+:\d+: ")
 
 def _was_rejected(event: Event) -> bool:
     """Return whether the server refused what a worker reported of a task, because it was too large."""
-    outcome = event.data.get("outcome", {})
-    return "meta" not in outcome and (outcome.get("error") or {}).get("kind") == "limit"
+    return event.data.get("do") == "fail" and "at" not in event.data  # a worker reports the rule that failed it
 
 
 def _without_places(value: Any) -> Any:

@@ -110,7 +110,7 @@ class RecordedCalls:
             if event.name == "task.started" and "ts" in event.data and call.started is None:
                 call.started = event
                 waiting[position] = call, recorded.timestamp
-            elif event.name == "task.done":
+            elif event.name == "task.done" and "cancelled" not in event.data:
                 call.done = event
 
     def find(self, key: CallKey) -> RecordedCall | None:

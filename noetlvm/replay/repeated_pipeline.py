@@ -64,6 +64,11 @@ class RepeatedFrame(Frame):
             self.events.append(self.started(**found.started.data))
             self.complete(found.outcome)
 
+    def uncalled_meta(self) -> dict[str, Any]:
+        """Return what the log has: nothing, if it is from before every outcome had its time."""
+        found = self.recorded(self)
+        return found.meta if found and found.done else super().uncalled_meta()
+
     def uncalled(self) -> Event:
         """Return the event as recorded, if the log has a call: the end of the task shows why there is none now."""
         found = self.recorded(self)
@@ -75,7 +80,7 @@ def repeated(work: Work, recording: Recording, now: float) -> Iterator[Event | f
 
     Raises NoOutcomeError where it would call a tool of which the log has no outcome.
     """
-    frame = frame_for(recording.playbook, work, {}, recording.offload, RepeatedFrame)
+    frame = frame_for(recording.playbook, work, {}, recording.offload, lambda: now, RepeatedFrame)
     assert isinstance(frame, RepeatedFrame)
     answer = work.answer
 
@@ -100,8 +105,7 @@ def repeated(work: Work, recording: Recording, now: float) -> Iterator[Event | f
             try:
                 child = wanted_child(effect, recording.offload)
             except InputError as problem:
-                frame.has_called = False
-                frame.complete(error("input", str(problem)))
+                frame.not_called(error("input", str(problem)))
                 continue
             yield frame.started(**_start_data(recorded(frame), frame, now), child=child)
             return

@@ -151,6 +151,8 @@ class _LogModel:
         """The token of the final step has come."""
         self._promised: list[tuple[int, _Token]] = []
         """Tokens of arcs that fired: run, step and args of those that must come next."""
+        self._stopped = 0
+        """The run that a time limit or a cancellation stops: all that comes until its end is part of that."""
 
     def violations(self) -> list[Violation]:
         for expected, recorded in enumerate(self._log.events, 1):
@@ -165,6 +167,7 @@ class _LogModel:
                 self._expect(name == "token.enqueued", "arc_once", f"{self._promised} got no token")
             is_held = self._is_paused and name in _DECIDED and "lease" not in recorded.event.data
             self._expect(not is_held, "paused", f"{name} while the execution is paused")
+            self._expect_stop(recorded.event)
             try:
                 _HANDLERS[name](self, recorded.event)
             except (KeyError, IndexError, ValueError) as error:
@@ -178,6 +181,26 @@ class _LogModel:
 
     def _expect_status(self, event: Event, *expected: str) -> None:
         self._expect(self._status in expected, "order", f"{event.name} while it is {self._status}")
+
+    def _expect_stop(self, event: Event) -> None:
+        """Check that what is stopped ends without anything in between, and that a cancellation stops all there is."""
+        is_stop = "cancelled" in event.data
+        together = self._stopped in (0, event.run) and (is_stop or not self._stopped)
+        self._expect(together, "stopped", f"{event.name} before the stopped run {self._stopped} has ended")
+        if self._status == _CANCELLED:
+            self._expect(
+                is_stop or event.name == "workflow.finished", "stopped", f"{event.name} of a cancelled execution"
+            )
+
+    def _stop(self, run: _Run, event: Event) -> None:
+        """Check the end of something that a time limit or a cancellation stops."""
+        kind = "cancelled" if self._status == _CANCELLED else "timeout"
+        error = event.data.get("error") or event.data["outcome"]["error"]
+        self._expect(error["kind"] == kind, "stopped", f"{event.name} with {error} instead of {kind}")
+        left = [path for path in _within(event, run) if path in run.started and path not in run.ended]
+        self._expect(not left, "stopped", f"{event.name} before the iterations {left} within have ended")
+        is_over = event.name == "step.failed"
+        self._stopped = 0 if is_over else event.run
 
     def _content(self, recorded: Recorded) -> None:
         data = encode(recorded.event.data)
@@ -247,12 +270,12 @@ class _LogModel:
         threads = [(number, run.threads[path]) for number, run in self._runs.items() for path in run.threads]
         keys = {thread.waits_for for _, thread in threads if thread.waits_for}
         self._expect(set(event.data["children"]) == keys, "children", f"it stops {event.data['children']}, not {keys}")
-        self._status, self._is_paused = "cancelled by request", False
+        self._status, self._is_paused = _CANCELLED, False
         self._tokens.clear()
-        self._runs.clear()
+        self._runs = {number: run for number, run in self._runs.items() if not run.boundary}
 
     def _workflow_finished(self, event: Event) -> None:
-        self._expect_status(event, "running", "cancelled by request")
+        self._expect_status(event, "running", _CANCELLED)
         self._expect(not self._tokens, "conserved", f"tokens {sorted(self._tokens)} are left")
         self._expect(not self._runs, "finished", f"runs {sorted(self._runs)} are open")
         is_whole = self._is_final or not self._final or self._status != "running"
@@ -371,6 +394,10 @@ class _LogModel:
         run = self._open_run(event)
         run.ended_at = self._seq
         is_loop = bool(run.step.loops)
+        left = sorted(run.started - run.ended.keys())
+        self._expect(not left, "iterations", f"{event.name} before the iterations {left} have ended")
+        busy = sorted(path for path, thread in run.threads.items() if thread.is_open)
+        self._expect(not busy, "attempts", f"{event.name} before the tasks of {busy} have ended")
         if event.name == "step.failed":
             run.boundary = "error"
             self._step_failed(run, event)
@@ -382,6 +409,8 @@ class _LogModel:
             else:
                 self._pipeline_done(run, event)
         self._counts[_ENDED_AS[run.boundary]] += 1
+        if self._status == _CANCELLED:  # nothing is routed any more
+            del self._runs[event.run]
 
     def _routed(self, event: Event) -> None:
         run, data = self._runs.pop(event.run), event.data
@@ -459,6 +488,10 @@ class _LogModel:
         self._expect(
             once, "attempts", f"task run {event.task}, attempt {event.attempt} ends, the last is {thread.last}"
         )
+        self._expect_meta(outcome, event.attempt)
+        if "cancelled" in data:
+            self._task_stopped(run, thread, event)
+            return
         self._expect(not thread.waits_for, "children", f"it continues before its child {thread.waits_for} has ended")
         self._expect(do in _DONE, "content", f"`do: {do}`")
         answer = thread.answer
@@ -475,7 +508,7 @@ class _LogModel:
             self._expect(
                 data.get("wait_s", 0) == wait, "policy", f"it waits {data.get('wait_s', 0)} s instead of {wait}"
             )
-        thread.until = outcome.get("meta", {}).get("ts", 0.0) + data.get("wait_s", 0)
+        thread.until = outcome["meta"]["ts"] + data.get("wait_s", 0)
         expected = written((then or {}).get("set_ctx", {}), path)
         around = run.step.parallel_around(path)
         if around:
@@ -485,6 +518,17 @@ class _LogModel:
         else:
             self._expect("ctx" not in data, "ctx", "a write outside of parallel iterations has no event of its own")
             thread.patch = expected
+
+    def _task_stopped(self, run: _Run, thread: _Thread, event: Event) -> None:
+        self._stop(run, event)
+        found = event.data["outcome"]["status"], event.data["do"]
+        self._expect(found == ("error", "fail"), "stopped", f"a task that is stopped ends as {found}")
+        thread.is_open, thread.do, thread.waits_for = False, "fail", ""
+
+    def _expect_meta(self, outcome: dict[str, Any], attempt: int) -> None:
+        meta = outcome.get("meta", {})
+        fits = meta.get("attempt") == attempt and meta.get("duration_ms", -1) >= 0 and meta.get("ts", -1) >= 0
+        self._expect(fits, "outcomes", f"the outcome of attempt {attempt} has {meta}")
 
     def _pipeline_done(self, run: _Run, event: Event) -> None:
         """Check the end of a run or an iteration whose pipeline succeeded."""
@@ -578,8 +622,14 @@ class _LogModel:
         self._expect(path not in run.ended, "iterations", f"iteration {path} ends twice")
         self._header(run, path)
         is_cancelled = event.data.get("cancelled", False)
-        fits = (path in run.started) != is_cancelled or path in run.loops
+        if is_cancelled and (event.data["error"]["kind"] == "timeout" or self._status == _CANCELLED):
+            self._stop(run, event)
+            fits = path in run.started
+        else:
+            fits = (path in run.started) != is_cancelled or path in run.loops
         self._expect(fits, "iterations", f"iteration {path} was never started, or is cancelled after its start")
+        busy = path in run.threads and run.threads[path].is_open
+        self._expect(not busy, "attempts", f"iteration {path} ends before its task has")
         if path in run.started:
             run.open[path.rpartition(".")[0]] -= 1
         run.ended[path] = event
@@ -645,6 +695,8 @@ class _LogModel:
     def _step_failed(self, run: _Run, event: Event) -> None:
         data = event.data
         error = data["error"]
+        if "cancelled" in data:
+            self._stop(run, event)
         if not run.step.loops:
             self._pipeline_failed(run, event)
         elif "failed_iteration" in data:
@@ -652,8 +704,6 @@ class _LogModel:
             is_fatal = not run.step.is_tolerant or error["kind"] in _FROM_OUTSIDE
             self._expect(is_fatal, "iterations", "a failed iteration ends a loop that is `best_effort`")
             self._expect(cause.data.get("error") == error, "iterations", f"{error} is not that of its iteration")
-            left = run.started - run.ended.keys()
-            self._expect(not left, "iterations", f"iterations {sorted(left)} have not ended")
             self._loop_counts(run, data["loop"])
         else:
             self._expect(error["kind"] in _FROM_OUTSIDE, "iterations", f"{error} comes from no iteration")
@@ -680,6 +730,12 @@ def _inner(path: str, index: int) -> str:
     return f"{path}.{index}" if path else str(index)
 
 
+def _within(event: Event, run: _Run) -> list[str]:
+    """Return the iterations within what an event is about, in order."""
+    prefix = f"{event.iteration}." if event.iteration else ""
+    return sorted(path for path in run.started if path.startswith(prefix))
+
+
 def _failed(event: Event) -> bool:
     return event.name == "loop.iteration.failed" and not event.data.get("cancelled")
 
@@ -690,6 +746,7 @@ def child_key(execution: str, event: Event) -> str:
     return f"{execution}/{event.run}{within}#{event.task}.{event.attempt}"
 
 
+_CANCELLED = "cancelled by request"
 _READ_EVENT = (SUCCEEDED, FAILED)
 _FIRST: EventName = "playbook.execution.requested"
 _OVER = ("success", "failed", "cancelled")

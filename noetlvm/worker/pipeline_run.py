@@ -150,7 +150,7 @@ class PipelineRun:
         self._secrets = secrets
         self._offload = offload
         self._answer = work.answer
-        self._frame = frame_for(playbook, work, secrets.entries, offload)
+        self._frame = frame_for(playbook, work, secrets.entries, offload, ports.clock.now)
         self.is_busy = False
         """A tool runs for it right now: a graceful stop lets it end."""
         self._task: asyncio.Task[None] | None = None
@@ -290,8 +290,7 @@ class PipelineRun:
         try:
             child = wanted_child(call, self._offload)
         except InputError as problem:
-            self._frame.has_called = False
-            self._frame.complete(error("input", str(problem)))
+            self._frame.not_called(error("input", str(problem)))
             return self._advance()
         self._frame.events.append(self._frame.started(ts=self._ports.clock.now(), child=child))
         self._end()

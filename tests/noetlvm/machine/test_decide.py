@@ -47,7 +47,7 @@ MESSAGES: list[Any] = [
     messages.OpenWork(1, "0", "", 1, "start", "default", 7.5),
     messages.CloseWork(1, "0", 1),
     messages.StopWork(1, "0", 1),
-    messages.StartChild(1, "", Child("k", "p", None, {"n": 1}, None, "call")),
+    messages.StartChild(1, "", Child("k", "p", None, {"n": 1}, None, "last")),
     messages.CancelChild("k"),
     messages.WakeAt(12.5),
     messages.Work("x", "b", "p", "s", 1, "0", 1, {"a": 1}, {}, {"t": 2}, {}, {"n": 1}, FRAME, None, "x", ("token",)),
@@ -88,7 +88,7 @@ def test_a_restart_in_a_loop_of_large_writes_is_no_difference_to_its_log() -> No
     net = loaded(WRITES)
 
     def play(work: Work) -> list[Event]:
-        frame = frame_for(net, work, {}, Offload())
+        frame = frame_for(net, work, {}, Offload(), lambda: 0.0)
         frame.advance()
         frame.events.append(frame.started(ts=0.0))
         frame.complete(tool_ok("x" * 30_000))

@@ -7,7 +7,7 @@ from typing import Any
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
 from noetlvm.machine.fold import apply
-from noetlvm.machine.state import LAYOUT, FrameState, LoopRun, State, Thread, View
+from noetlvm.machine.state import LAYOUT, Attempt, FrameState, LoopRun, State, Thread, View
 from tests.noetlvm.machine.control.drive import Drive, Hand
 
 TWO = """
@@ -39,7 +39,7 @@ def test_nothing_has_happened_before_the_first_event() -> None:
 
 def test_a_thread_and_a_loop_begin_with_nothing() -> None:
     thread = Thread(View({}, {}), 1, 0.0)
-    assert (thread.started, thread.reported, thread.child, thread.answer) == (False, (0, 0, True), None, None)
+    assert (thread.started, thread.reported, thread.child, thread.answer) == (False, Attempt(0, 0, True), None, None)
     header: dict[str, Any] = {"items": [1], "total": 1, "width": 1, "parallel": True, "leaf": True, "best_effort": True}
     loop = LoopRun(header)
     assert (loop.next, loop.ended, loop.ok, loop.failed, loop.bytes, loop.results) == (0, 0, 0, 0, 0, [None])

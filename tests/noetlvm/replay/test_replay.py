@@ -152,7 +152,7 @@ def test_a_longer_time_limit_would_not_have_struck() -> None:
     slow = {"tools": {"get": {"answer": "ok", "takes": 60}}}
     found = differs(LIMITED, LIMITED.replace("timeout_s: 5", "timeout_s: 50"), **slow)
     assert found is not None
-    assert (found.expected and found.expected.name, found.found) == ("step.failed", None)
+    assert (found.expected and found.expected.name, found.found) == ("task.done", None)
 
 
 GATED = """

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
-from noetlvm.data.event import Recorded
+from noetlvm.data.event import Event, Recorded
 from noetlvm.language.events import EventName
 from noetlvm.limits import EVENT_BYTES_MAX
 from noetlvm.sim.checker import INVARIANTS, check, own_events
@@ -83,6 +83,22 @@ def put_back(key: str | None, change: Callable[[Any], Any] = lambda value: value
     return damage
 
 
+def stopped(name: EventName, damage: Damage) -> Damage:
+    """Damage the end of something that a time limit or a cancellation stopped."""
+
+    def stop(recorded: Recorded) -> list[Recorded] | None:
+        event = recorded.event
+        error = event.data.get("error") or event.data.get("outcome", {}).get("error") or {}
+        is_stopped = event.name == name and "cancelled" in event.data and error["message"] not in _OF_ANOTHER
+        return damage(recorded) if is_stopped else None
+
+    return stop
+
+
+_OF_ANOTHER = ("another iteration failed before this one started",)
+"""Why an iteration is cancelled whose step fails by another."""
+
+
 def early(name: EventName) -> Damage:
     return lambda recorded: [recorded._replace(timestamp=0.0)] if recorded.event.name == name else None
 
@@ -93,6 +109,19 @@ def more(value: Any) -> Any:
 
 def other(_value: Any) -> Any:
     return "other"
+
+
+def of_kind(error: dict[str, Any]) -> dict[str, Any]:
+    return error | {"kind": "cancelled" if error["kind"] == "timeout" else "timeout"}
+
+
+def without_time(outcome: dict[str, Any]) -> dict[str, Any]:
+    return outcome | {"meta": {key: value for key, value in outcome["meta"].items() if key != "ts"}}
+
+
+def marked(recorded: Recorded) -> Recorded:
+    """Return an event that has no place between the ends of what is stopped."""
+    return recorded._replace(event=Event("execution.paused", {}))
 
 
 def another_do(do: str) -> str:
@@ -166,6 +195,16 @@ ROWS = [
     Row("labels", replaced("child.finished", label="unknown")),
     Row("secrets", with_data("task.done", "outcome", lambda _outcome: {"result": SECRET}), THREADS),
     Row("secrets", with_data("token.enqueued", "args", lambda args: args | {"k": [SECRET]}), (RUN, CHILD)),
+    Row("attempts", stopped("task.done", dropped("task.done")), (RUN, LOOP, NESTED)),
+    Row("iterations", stopped("loop.iteration.failed", dropped("loop.iteration.failed")), (LOOP, NESTED)),
+    Row("iterations", stopped("loop.iteration.failed", doubled("loop.iteration.failed")), (LOOP, NESTED)),
+    Row("finished", stopped("step.failed", dropped("step.failed"))),
+    Row("stopped", stopped("task.done", with_data("task.done", "do", another_do)), (RUN, LOOP, NESTED)),
+    Row("stopped", stopped("loop.iteration.failed", with_data("loop.iteration.failed", "error", of_kind)), (LOOP,)),
+    Row("stopped", stopped("step.failed", with_data("step.failed", "error", of_kind))),
+    Row("stopped", stopped("task.done", lambda recorded: [recorded, marked(recorded)]), (RUN, LOOP, NESTED)),
+    Row("outcomes", with_data("task.done", "outcome", lambda outcome: outcome | {"meta": {}}), THREADS),
+    Row("outcomes", with_data("task.done", "outcome", without_time), THREADS),
     Row("effects", lambda recorded: dropped("task.started")(recorded) if recorded.event.attempt == 2 else None),
     Row("children", doubled("child.finished"), (RUN, LOOP)),
     Row("children", dropped("child.finished"), (RUN, LOOP)),

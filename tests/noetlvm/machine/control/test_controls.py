@@ -46,7 +46,12 @@ def test_a_cancelled_execution_ends_at_once_and_takes_no_more_reports() -> None:
     command = drive.ready.pop()
     work = drive.control.work(command)
     reported = drive.take(drive.control.cancel())
-    assert [event.name for event in reported] == ["execution.cancelled", "workflow.finished", "playbook.processed"]
+    assert [event.name for event in reported] == [
+        "execution.cancelled",
+        "step.failed",
+        "workflow.finished",
+        "playbook.processed",
+    ]
     assert drive.state.status == "cancelled"
     assert drive.control.report(*command[:3], ok()(work)) == []
     for late in (drive.control.cancel, drive.control.pause, drive.control.resume, drive.control.settle):

@@ -23,6 +23,8 @@ A = "- a: { kind: python, code: '' }\n"
 B = "- b: { kind: python, code: '' }\n"
 READS_A = "- c: { kind: python, code: '', args: { a: '{{ a }}' } }\n"
 META = {"attempt": 1}
+UNCALLED = {"attempt": 1, "duration_ms": 0, "ts": 7.0}
+"""`meta` of a task whose tool was not called, at second 7."""
 SECRET = "hunter2"
 
 
@@ -99,18 +101,21 @@ def test_a_result_with_a_secret_is_marked_where_a_later_task_might_read_it(
 
 
 def test_inputs_that_cannot_be_rendered_took_no_time() -> None:
-    (found,) = done(run(pipeline_of("- a: { kind: python, code: '', args: { x: '{{ ctx.nowhere }}' } }")))
-    assert found["outcome"]["meta"] == {"duration_ms": 0, "attempt": 1}
+    text = "- a: { kind: python, code: '', args: { x: '{{ ctx.nowhere }}' } }"
+    (found,) = done(run(pipeline_of(text), within=scope(now=lambda: 7.0)))
+    assert found["outcome"]["meta"] == {"duration_ms": 0, "attempt": 1, "ts": 7.0}
 
 
 def test_a_task_reports_nothing_of_the_one_before() -> None:
     skips = rules('{ when: "{{ ctx.have_it }}", then: { do: skip } }', label="b")
     fails = rules("{ when: \"{{ ctx.have_it > 'a' }}\", then: { do: skip } }", label="b")
-    around = scope(ctx={"have_it": 1})
-    assert done(run(pipeline_of(A + skips), within=around))[1] == {"outcome": {"status": "ok"}, "do": "skip"}
+    around = scope(ctx={"have_it": 1}, now=lambda: 7.0)
+    skipped = done(run(pipeline_of(A + skips), within=around))[1]
+    assert skipped == {"outcome": {"status": "ok", "meta": UNCALLED}, "do": "skip"}
     failed = done(run(pipeline_of(A + fails), within=around))[1]
     assert set(failed) == {"outcome", "do"}
-    assert set(failed["outcome"]) == {"status", "error"}
+    assert set(failed["outcome"]) == {"status", "error", "meta"}
+    assert failed["outcome"]["meta"] == UNCALLED
 
 
 def test_what_a_skipped_tool_returned_is_reported_for_a_replay() -> None:
@@ -255,8 +260,8 @@ def test_what_cannot_be_recorded_is_left_out(odd: object) -> None:
 
 
 def test_a_rule_may_fail_a_task_before_its_tool_runs() -> None:
-    ran = run(code(("ENTER", "a"), "FAIL"))
-    assert done(ran) == [{"outcome": {"status": "error", "error": ran.error}, "do": "fail"}]
+    ran = run(code(("ENTER", "a"), "FAIL"), within=scope(now=lambda: 7.0))
+    assert done(ran) == [{"outcome": {"status": "error", "error": ran.error, "meta": UNCALLED}, "do": "fail"}]
 
 
 @pytest.mark.parametrize(("length", "is_cut"), [(MESSAGE_CHARS_MAX, False), (MESSAGE_CHARS_MAX + 1, True)])
