@@ -43,6 +43,7 @@ TASKS_MAX = 200
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
+CAPABILITIES_VERSION, CAPABILITIES_BYTES = 0x20080522, 24
 LANDLOCK_CREATE, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT = 444, 445, 446
 LANDLOCK_VERSION, LANDLOCK_BENEATH = 1, 1
 WRITE_FILE = 1 << 1
@@ -111,9 +112,20 @@ REFUSED_CALLS: dict[str, tuple[int | None, int | None]] = {
     "ioprio_set": (251, 30),
     "shmget": (29, 194),
     "shmat": (30, 196),
+    "shmctl": (31, 195),
     "semget": (64, 190),
+    "semop": (65, 193),
+    "semctl": (66, 191),
+    "semtimedop": (220, 192),
     "msgget": (68, 186),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
+    "msgctl": (71, 187),
     "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
@@ -123,14 +135,20 @@ REFUSED_CALLS: dict[str, tuple[int | None, int | None]] = {
 REFUSED_IF: tuple[tuple[str, tuple[int | None, int | None], int, int, int | None], ...] = (
     ("prlimit64", (302, 261), 0, 0xFFFFFFFF, None),
     ("sendto", (44, 206), 4, 0xFFFFFFFF, None),
+    ("prctl", (157, 167), 0, 0xFFFFFFFF, PR_SET_PDEATHSIG),
     ("open", (2, None), 1, READS_AND_TRUNCATES, os.O_TRUNC | os.O_RDONLY),
     ("openat", (257, 56), 2, READS_AND_TRUNCATES, os.O_TRUNC | os.O_RDONLY),
     *(("fcntl", (72, 25), 1, 0xFFFFFFFF, command) for command in LOCKS),
 )
 """Calls refused by an argument: name, numbers, position, mask, and the value refused; None: any but 0.
 
-Limits of another process; a message to an address; a file truncated without being opened for writing; a lock, which
-stops a process that writes the file: the engine, if it is the database."""
+Limits of another process; a message to an address; outliving the parent; a file truncated without being opened for
+writing; a lock, which stops a process that writes the file: the engine, if it is the database."""
+
+IOCTL = (16, 29)
+IOCTLS = (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+"""Requests of `ioctl` that are accepted: the mode and the size of a terminal, how much can be read, waiting or not,
+closing on exec or not. Others change attributes of files that are only open for reading, and control devices."""
 
 
 class CallerGoneError(Exception):
@@ -214,7 +232,7 @@ class Fork:
         except CallerGoneError:
             self.end()
             raise
-        is_reusable = not stopped and result.data[:1] == REUSABLE and not children(self._pid)
+        is_reusable = not stopped and result.data[:1] == REUSABLE and is_alone(self._pid)
         status = 0 if is_reusable else self.end()
         head = {
             "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
@@ -322,11 +340,25 @@ def end(pid: int) -> int:
     return status
 
 
+def is_alone(pid: int) -> bool:
+    """Return whether a process has one thread and no children; False if this system does not list them."""
+    return len(threads(pid)) == 1 and not children(pid)
+
+
 def children(pid: int) -> list[int]:
-    """Return the children of a process's main thread, if this system lists them."""
+    """Return the children of all threads of a process, if this system lists them."""
+    found: list[int] = []
+    for thread in threads(pid):
+        with contextlib.suppress(OSError):
+            path = f"/proc/{pid}/task/{thread}/children"
+            with open(path, "rb") as file:  # noqa: PTH123 - pathlib takes long to import
+                found += [int(child) for child in file.read().split()]
+    return found
+
+
+def threads(pid: int) -> list[str]:
     try:
-        with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:  # noqa: PTH123 - pathlib takes long to import
-            return [int(child) for child in file.read().split()]
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - pathlib takes long to import
     except OSError:
         return []
 
@@ -399,10 +431,7 @@ def run_fork(requests: int, result: int, printed: int, limits: dict[str, int], s
 
 
 def is_clean() -> bool:
-    """Return whether a task left no thread or timer behind; undo what is easy to undo."""
-    threading = sys.modules.get("threading")
-    if threading is not None and threading.active_count() > 1:
-        return False
+    """Return whether a task left no timer behind; undo what is easy to undo."""
     os.chdir("/")
     os.environ.clear()
     os.fstat(1)  # raises if the task closed it
@@ -589,6 +618,7 @@ class Sandbox:
         for name, most in wanted.items():
             with contextlib.suppress(ValueError, OSError):  # no such limit on this system, or a lower one is set
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+        drop_capabilities()
         # The default action kills; ignored, writing a file is an error that the task can read.
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         if self._program:
@@ -602,8 +632,9 @@ def missing(has_namespace: bool, version: int, filters: bool) -> list[str]:
     found += ["truncating files"] if version < 3 and not filters else []
     found += ["signalling other processes of the user"] if version < SIGNALS_SINCE else []
     if not filters:
-        found += ["changing the modes and times of files", "talking to local sockets"]
-        found += ["changing limits and priorities of other processes", "leaving shared memory behind", "locking files"]
+        found += ["changing the modes and times of files", "talking to local sockets", "locking files"]
+        found += ["changing limits and priorities of other processes"]
+        found += ["using and leaving shared memory and message queues"]
     return found
 
 
@@ -617,6 +648,12 @@ def prctl(option: int, value: int) -> None:
     """Set an attribute of this process, on systems that have it."""
     with contextlib.suppress(AttributeError):
         LIBC.prctl(option, value, 0, 0, 0)
+
+
+def drop_capabilities() -> None:
+    """Give up the rights of root, which only a user namespace takes away besides; no program gives them back."""
+    with contextlib.suppress(AttributeError):
+        LIBC.capset(struct.pack("=Ii", CAPABILITIES_VERSION, 0), bytes(CAPABILITIES_BYTES))
 
 
 def shut_network() -> bool:
@@ -685,6 +722,7 @@ def call_filter(machine: str) -> bytes:
         call = numbers[column]
         if call is not None:
             steps += refused_if(call, ARGUMENTS_AT + 8 * position, mask, value)
+    steps += refused_unless(IOCTL[column], ARGUMENTS_AT + 8, IOCTLS)
     return b"".join(struct.pack("=HBBI", *step) for step in (*steps, (BPF_RETURN, 0, 0, SECCOMP_ALLOW)))
 
 
@@ -701,6 +739,14 @@ def refused_if(call: int, at: int, mask: int, value: int | None) -> list[tuple[i
         ]
     else:
         test = [(BPF_LOAD, 0, 0, at), (BPF_AND, 0, 0, mask), (BPF_IF_EQUAL, 0, 1, value), refuse]
+    return [(BPF_IF_EQUAL, 0, len(test) + 1, call), *test, (BPF_LOAD, 0, 0, CALL_AT)]
+
+
+def refused_unless(call: int, at: int, accepted: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
+    """Return instructions that refuse a call if an argument has none of these values."""
+    refuse = (BPF_RETURN, 0, 0, SECCOMP_ERROR | errno.EPERM)
+    tests = [(BPF_IF_EQUAL, len(accepted) - index, 0, value) for index, value in enumerate(accepted)]
+    test = [(BPF_LOAD, 0, 0, at), *tests, refuse]
     return [(BPF_IF_EQUAL, 0, len(test) + 1, call), *test, (BPF_LOAD, 0, 0, CALL_AT)]
 
 

@@ -152,6 +152,7 @@ def test_tasks_of_an_execution_see_no_names_streams_or_folders_of_each_other() -
     [
         "import json\njson.left = 1\nraise ValueError",
         "import json, threading as t, time\njson.left = 1\nt.Thread(target=time.sleep, args=(9,)).start()\nresult = 0",
+        "import json, time, _thread as t\njson.left = 1\nt.start_new_thread(time.sleep, (9,))\nresult = 0",
         "import json, signal\njson.left = 1\nsignal.setitimer(signal.ITIMER_REAL, 9)\nresult = 0",
         "import json, signal\njson.left = 1\nsignal.setitimer(signal.ITIMER_PROF, 9)\nresult = 0",
         "import json, os\njson.left = 1\nos.close(1)\nresult = 0",

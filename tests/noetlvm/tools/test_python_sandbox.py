@@ -25,7 +25,9 @@ fchmodat 53 fchownat 54 fchown 55 openat 56 utimensat 88 ptrace 117 sched_setpar
 sched_setaffinity 122 setpriority 140 mq_open 180 msgget 186 semget 190 shmget 194 shmat 196 socket 198 bind 200
 connect 203 sendto 206 sendmsg 211 add_key 217 request_key 218 keyctl 219 prlimit64 261 sendmmsg 269
 process_vm_readv 270 process_vm_writev 271 sched_setattr 274 io_uring_setup 425 openat2 437 pidfd_getfd 438
-fchmodat2 452 setxattrat 463 removexattrat 466 file_setattr 469 fcntl 25 flock 32 chroot 51
+fchmodat2 452 setxattrat 463 removexattrat 466 file_setattr 469 fcntl 25 flock 32 chroot 51 ioctl 29 prctl 167
+mq_unlink 181 msgctl 187 msgrcv 188 msgsnd 189 semctl 191 semtimedop 192 semop 193 shmctl 195 perf_event_open 241
+bpf 280 userfaultfd 282
 """
 """From include/uapi/asm-generic/unistd.h of Linux, which aarch64 uses."""
 
@@ -36,7 +38,8 @@ setxattr 188 lsetxattr 189 fsetxattr 190 removexattr 197 lremovexattr 198 fremov
 utimes 235 mq_open 240 add_key 248 request_key 249 keyctl 250 ioprio_set 251 openat 257 fchownat 260 futimesat 261
 fchmodat 268 utimensat 280 prlimit64 302 sendmmsg 307 process_vm_readv 310 process_vm_writev 311 sched_setattr 314
 io_uring_setup 425 openat2 437 pidfd_getfd 438 fchmodat2 452 setxattrat 463 removexattrat 466 file_setattr 469
-fcntl 72 flock 73 chroot 161
+fcntl 72 flock 73 chroot 161 ioctl 16 shmctl 31 semop 65 semctl 66 msgsnd 69 msgrcv 70 msgctl 71 prctl 157
+semtimedop 220 mq_unlink 241 perf_event_open 298 bpf 321 userfaultfd 323
 """
 """From arch/x86/entry/syscalls/syscall_64.tbl of Linux."""
 
@@ -48,6 +51,7 @@ def test_the_numbers_of_refused_calls_are_those_of_the_kernel(machine: str, tabl
     column = python_child.MACHINES[machine][0]
     numbers = {name: numbers[column] for name, numbers in python_child.REFUSED_CALLS.items()}
     numbers |= {name: numbers[column] for name, numbers, *_ in python_child.REFUSED_IF}
+    numbers["ioctl"] = python_child.IOCTL[column]
     assert {name: number for name, number in numbers.items() if number is not None} == known
 
 
@@ -98,12 +102,19 @@ def victim() -> Iterator[subprocess.Popen[bytes]]:
         "msgget: syscall(68, 0, 0o1600)",
         "mq_open: syscall(240, b'noetl', 0o102, 0o600, None)",
         "add_key: syscall(248, b'user', b'noetl', b'x', 1, -4)",
+        "shmctl: syscall(31, 0, 0, None)",
+        "semctl: syscall(66, 0, 0, 0, None)",
+        "msgsnd: syscall(69, 0, b'x' * 16, 1, 0)",
+        "msgctl: syscall(71, 0, 0, None)",
+        "FS_IOC_SETFLAGS: ioctl(os.open(FILE, 0), 0x40086602, bytes([64] + [0] * 7))",
+        "FS_IOC_SETVERSION: ioctl(os.open(FILE, 0), 0x40087602, bytes(8))",
+        "PR_SET_PDEATHSIG: prctl(1, 0, 0, 0, 0)",
     ],
 )
 def test_code_reaches_no_other_process_file_or_socket(
     run: Run, victim: subprocess.Popen[bytes], tmp_path: Path, attempt: str
 ) -> None:
-    if ": syscall(" in attempt:
+    if "import" not in attempt:
         number = attempt.partition(": ")[2]
         attempt = (
             "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
@@ -137,14 +148,40 @@ def main():
     assert run("python", {"code": code})["result"] == ["x", 50]
 
 
-def test_code_that_starts_too_many_processes_is_ended(run: Run) -> None:
+def test_code_asks_a_stream_for_its_state(run: Run) -> None:
     code = """
-import os, time
+import fcntl, os, struct, termios
 def main():
+    reads, writes = os.pipe()
+    os.write(writes, b"abc")
+    os.set_inheritable(reads, True)
+    waiting = struct.unpack("i", fcntl.ioctl(reads, termios.FIONREAD, bytes(4)))[0]
+    return [os.isatty(reads), waiting, os.get_inheritable(reads)]
+"""
+    assert run("python", {"code": code})["result"] == [False, 3, True]
+
+
+def test_code_has_no_rights_of_root_where_there_is_no_user_namespace(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many containers forbid namespaces, and their processes are root's."""
+    with_child(tmp_path, monkeypatch, shut_network="lambda: False")
+    code = "result = [line.split()[1] for line in open('/proc/self/status') if line.startswith(('CapEff', 'CapPrm'))]"
+    assert run("python", {"code": code})["result"] == ["0" * 16, "0" * 16]
+
+
+@pytest.mark.parametrize("start", ["forks()", "_thread.start_new_thread(forks, ())"])
+def test_code_that_starts_too_many_processes_is_ended(run: Run, start: str) -> None:
+    code = f"""
+import _thread, os, time
+def forks():
     for _ in range(2000):
         if os.fork() == 0:
             time.sleep(30)
             os._exit(0)
+    time.sleep(30)
+def main():
+    {start}
     time.sleep(30)
 """
     error = run("python", {"code": code}, {"timeout": 25})["error"]
@@ -153,6 +190,12 @@ def main():
 
 def with_landlock(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filters: bool = True) -> None:
     """Let children believe that the kernel has this version of Landlock."""
+    filters_as = {} if filters else {"can_filter": "lambda: False"}
+    with_child(tmp_path, monkeypatch, landlock_version=f"lambda: {version}", **filters_as)
+
+
+def with_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **replaced: str) -> None:
+    """Start children in which these functions are replaced."""
     script = tmp_path / "child.py"
     script.write_text(
         textwrap.dedent(f"""
@@ -160,8 +203,7 @@ def with_landlock(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
             sys.path.insert(0, {str(Path(python_child.__file__).parent)!r})
             import python_child
             sys.path.pop(0)
-            python_child.landlock_version = lambda: {version}
-            python_child.can_filter = python_child.can_filter if {filters} else lambda: False
+            {"; ".join(f"python_child.{name} = {text}" for name, text in replaced.items())}
             with contextlib.suppress(python_child.CallerGoneError):
                 python_child.main()
         """)
