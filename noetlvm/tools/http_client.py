@@ -39,8 +39,8 @@ _REASON_CHARS_MAX = 500
 """Of an error message; it may quote the response."""
 _REDIRECTS_MAX = 20
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_PIECE = 1024 * 1024
-"""Bytes that are decompressed before other tasks get their turn."""
+_CODED_PIECE, _PIECE = 4 * 1024, 1024 * 1024
+"""Bytes of a body that are decompressed before other tasks get their turn, and bytes that they become in one call."""
 _VALUE_BYTES = 64
 """What one value of parsed JSON takes in memory, about."""
 _VALUES_MAX = 4 * TOOL_OUTPUT_BYTES_MAX // _VALUE_BYTES
@@ -228,13 +228,15 @@ async def _decoded_body(response: HttpResponse) -> bytes:
         return raw
     body = bytearray()
     try:
-        while raw:
-            decoded, raw = decoder.decompress(raw, _PIECE)
-            body += decoded
-            if len(body) > TOOL_OUTPUT_BYTES_MAX:
-                raise ResponseTooLargeError
-            if raw:
+        for at in range(0, len(raw), _CODED_PIECE):
+            if at:
                 await asyncio.sleep(0)
+            piece = raw[at : at + _CODED_PIECE]
+            while piece or decoder.has_more:
+                decoded, piece = decoder.decompress(piece, _PIECE)
+                body += decoded
+                if len(body) > TOOL_OUTPUT_BYTES_MAX:
+                    raise ResponseTooLargeError
     except zlib.error as problem:
         raise ResponseError(f"the response's body does not match its Content-Encoding: {problem}") from None
     if decoder.is_cut:
@@ -275,6 +277,8 @@ class _Decoder:
         self._stream: Any = None
         self._after = b""
         """What has come since the stream ended, as far as it may begin another member."""
+        self.has_more = False
+        """The stream has more to give, without more data."""
 
     @property
     def is_cut(self) -> bool:
@@ -293,6 +297,7 @@ class _Decoder:
             data, self._after = self._after, b""
             self._stream = self._begin(data[0])
         decoded: bytes = self._stream.decompress(data, most)
+        self.has_more = len(decoded) == most and not self._stream.eof
         return decoded, self._stream.unconsumed_tail or self._stream.unused_data
 
 

@@ -290,8 +290,8 @@ class _Connection(asyncio.Protocol):
         self._began = self._moved = self._loop.time()
         self._has_body, self._is_complete = method not in ("HEAD", "CONNECT"), False
         self._parser = HttpResponseParser(self)
-        self._framing, self._framing_max, self._size = 0, _FRAMING_BYTES_MAX, 0
-        self._pieces: list[bytes] = []
+        self._framing, self._framing_max = 0, _FRAMING_BYTES_MAX
+        self._body = bytearray()  # a list would take fifty bytes for each chunk, however short
         self._status = 0
         self._begin_head()
         self._waiting = self._loop.create_future()
@@ -422,9 +422,8 @@ class _Connection(asyncio.Protocol):
             self.is_reusable = False
             return
         self._framing -= len(data)
-        self._size += len(data)
-        self._pieces.append(data)
-        if self._size > TOOL_OUTPUT_BYTES_MAX:
+        self._body += data
+        if len(self._body) > TOOL_OUTPUT_BYTES_MAX:
             self._fail(ResponseTooLargeError())
 
     def on_message_complete(self) -> None:
@@ -443,7 +442,7 @@ class _Connection(asyncio.Protocol):
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.done():
             reason = self._reason.decode("utf-8", "replace")
-            waiting.set_result(HttpResponse(self._status, reason, self._headers, b"".join(self._pieces)))
+            waiting.set_result(HttpResponse(self._status, reason, self._headers, bytes(self._body)))
 
     def _fail(self, problem: Exception) -> None:
         waiting, self._waiting = self._waiting, None
