@@ -1,16 +1,17 @@
-"""Requests that need more than a start: retries of failed executions (S56), and refusals with their log (S61)."""
+"""Requests besides a plain start: retries of failed executions (S56), refusals with their log (S61), repetitions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from noetlvm.data.encoding import MASK
 from noetlvm.data.event import Recorded
 from noetlvm.data.references import Reference
 from noetlvm.machine.decide import refused
 from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.messages import Request
-from noetlvm.machine.payload import Offload
+from noetlvm.machine.payload import Offload, whole
 from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.store.interface import Append, Execution, Store, StoreReader
 
@@ -76,6 +77,45 @@ _STANDING = {
     "success": "has succeeded",
     "cancelled": "was cancelled",
 }
+
+
+class ReusedKeyError(ValueError):
+    """A key of a request that was the key of another request before."""
+
+
+class StartContent(NamedTuple):
+    """What makes two requests to start an execution the same request."""
+
+    path: str
+    bundle: str
+    """Empty: the latest of the path, which may be another one by now."""
+    payload: dict[str, Any]
+    ctx: dict[str, Any]
+
+    def started(self, reader: StoreReader, fetch: Callable[[str], bytes], execution_id: str) -> bool:
+        """Return whether a request of this content started an execution, as far as the log shows it."""
+        first, evaluated = (recorded.event.data for recorded in reader.events(execution_id, 0, 2))
+        if first["execution"] != execution_id or first["path"] != self.path:  # the log of a retry begins with another's
+            return False
+        if self.bundle and first["bundle"] != self.bundle:
+            return False
+        if evaluated.get("error"):
+            return True  # the log of a refused request has no payload
+        recorded = whole([first["payload"], first.get("ctx", {})], fetch)
+        return _agrees(recorded, [self.payload, self.ctx])
+
+
+def _agrees(recorded: Any, given: Any) -> bool:
+    """Return whether a value can be the one that was recorded; a masked text can be any value."""
+    if isinstance(recorded, str):
+        return MASK in recorded or recorded == given
+    if isinstance(recorded, dict) and isinstance(given, dict):
+        if any(MASK in key for key in recorded):
+            return len(recorded) <= len(given)
+        return recorded.keys() == given.keys() and all(_agrees(item, given[key]) for key, item in recorded.items())
+    if isinstance(recorded, list) and isinstance(given, list | tuple):
+        return len(recorded) == len(given) and all(map(_agrees, recorded, given))
+    return type(recorded) is type(given) and bool(recorded == given)
 
 
 NO_BUNDLE = ""

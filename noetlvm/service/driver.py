@@ -25,7 +25,7 @@ from noetlvm.server.active import Active, Ending, unit_pool
 from noetlvm.server.credentials import Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, new_ids
 from noetlvm.server.recovery import SNAPSHOT_EVENTS, recovered
-from noetlvm.server.requests import PreparedRetry
+from noetlvm.server.requests import PreparedRetry, ReusedKeyError, StartContent
 from noetlvm.server.server import TURN_SECONDS, Decide, NotFoundError, Server
 from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
@@ -475,24 +475,57 @@ class Driver:
 
     # ---- the API
 
-    async def start(self, bundle: Bundle, payload: dict[str, Any], ctx: dict[str, Any], start_key: str = "") -> str:
-        """Start an execution and return its identifier once that is durable. Raises BadRequestError, StoreError."""
+    async def start(
+        self,
+        bundle: Bundle,
+        payload: dict[str, Any],
+        ctx: dict[str, Any],
+        start_key: str = "",
+        *,
+        is_latest: bool = False,
+    ) -> str:
+        """Start an execution and return its identifier once that is durable.
+
+        `is_latest`: the request names the path of the playbook, and no version. Raises BadRequestError, ReusedKeyError,
+        StoreError.
+        """
+        content = StartContent(bundle.program.main.path, "" if is_latest else bundle.id, payload, ctx)
         return await self._begin(
-            start_key, lambda done: self.server.start(bundle, payload, ctx=ctx, start_key=start_key, done=done)
+            start_key,
+            lambda done: self.server.start(bundle, payload, ctx=ctx, start_key=start_key, done=done),
+            lambda known: content.started(self.store, self.results.get, known),
         )
 
     async def retry(self, prepared: PreparedRetry, start_key: str = "") -> str:
         """Continue a failed execution as a new one; return its identifier once that is durable.
 
-        Raises UnresolvedError, StoreError.
+        Raises UnresolvedError, ReusedKeyError, StoreError.
         """
-        return await self._begin(start_key, lambda done: self.server.retry(prepared, start_key=start_key, done=done))
+        bundle, failed = prepared.bundle.id, prepared.plan.state.execution_id
+        return await self._begin(
+            start_key,
+            lambda done: self.server.retry(prepared, start_key=start_key, done=done),
+            lambda known: recovered(self.store, known, bundle).retried_from == failed,
+        )
 
-    async def _begin(self, start_key: str, begin: Callable[[Callable[[bool], None]], str]) -> str:
-        """Begin an execution, unless one has the key already; return its identifier once that is durable."""
+    async def _begin(
+        self, start_key: str, begin: Callable[[Callable[[bool], None]], str], has_begun: Callable[[str], bool]
+    ) -> str:
+        """Begin an execution, unless one has the key already; return its identifier once that is durable.
+
+        `has_begun` returns whether the same request began the execution that has the key.
+        """
         known = await self._started(start_key)
-        if known is not None:
-            return known
+        if known is None:
+            begun = await self._begun(begin)
+            known = await self._started(start_key) or begun
+            if known == begun:
+                return known
+        if not await self._call(lambda: has_begun(known), is_large=True):
+            raise ReusedKeyError(f"the key was used for another request, which began {known}; use a new key")
+        return known
+
+    async def _begun(self, begin: Callable[[Callable[[bool], None]], str]) -> str:
         if self._is_stopping:
             raise StoreError("the server is stopping; send the request again")
         durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -503,7 +536,7 @@ class Driver:
             await durable
         finally:
             self._beginning.discard(durable)
-        return await self._started(start_key) or id
+        return id
 
     async def _started(self, start_key: str) -> str | None:
         return await self._call(lambda: self.store.started(start_key)) if start_key else None

@@ -21,7 +21,7 @@ from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Bundle
 from noetlvm.server.credentials import UnresolvedError
 from noetlvm.server.recovery import recovered
-from noetlvm.server.requests import BadRequestError, PreparedRetry, RefusedRetryError
+from noetlvm.server.requests import BadRequestError, PreparedRetry, RefusedRetryError, ReusedKeyError
 from noetlvm.service.access import requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.models import (
@@ -87,7 +87,7 @@ Status = Literal["running", "paused", "success", "failed", "cancelled"]
 
 
 async def start_execution(request: Request, wanted: StartRequest, idempotency_key: IdempotencyKey = None) -> Response:
-    """Start an execution. Requests with the same `Idempotency-Key` start one, and all get its identifier."""
+    """Start an execution. Equal requests with one `Idempotency-Key` start one; with the key of another, it is 422."""
     driver = driver_of(request)
     try:
         # A thread costs more than all the rest of a start, and is needed only to read the store.
@@ -101,8 +101,9 @@ async def start_execution(request: Request, wanted: StartRequest, idempotency_ke
             await run_in_threadpool(driver.server.refuse, failure("playbook", str(problem)), name)
         raise
     try:
-        id = await driver.start(bundle, wanted.payload, wanted.ctx, idempotency_key or "")
-    except BadRequestError as error:
+        is_latest = wanted.path is not None and wanted.version is None
+        id = await driver.start(bundle, wanted.payload, wanted.ctx, idempotency_key or "", is_latest=is_latest)
+    except (BadRequestError, ReusedKeyError) as error:
         raise ProblemError(422, str(error)) from None
     # Its text, and not the model: the framework would validate that again.
     return Response(Started(execution_id=id).model_dump_json(), 201, media_type="application/json")
@@ -321,6 +322,8 @@ async def retry_execution(
     try:
         prepared = await run_in_threadpool(_prepared_retry, driver, row, wanted or RetryRequest(bundle=None))
         id = await driver.retry(prepared, idempotency_key or "")
+    except ReusedKeyError as error:
+        raise ProblemError(422, str(error)) from None
     except (RefusedRetryError, UnresolvedError) as error:
         raise ProblemError(409, str(error)) from None
     return Started(execution_id=id)

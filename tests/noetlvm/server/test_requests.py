@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from noetlvm.bridge import compile_texts
-from noetlvm.data.event import Event
+from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Cancel, Input, Pause, Request, WorkerReport
 from noetlvm.results.interface import MemoryResults
 from noetlvm.server.credentials import no_credentials
 from noetlvm.server.identity import new_ids
+from noetlvm.server.requests import StartContent
 from noetlvm.server.server import Server
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, StoreError
 from noetlvm.store.memory import MemoryStore
@@ -321,3 +322,21 @@ def test_retries_with_one_key_on_two_servers_are_one() -> None:
         decided(server)
     assert (answers, store.started("key")) == ([True, False], ids[0])
     assert [row.execution_id for row in store.executions()] == [ids[0], failed]
+
+
+@pytest.mark.parametrize(
+    ("payload", "is_same"),
+    [
+        ({"a": "tok-123456789", "b": [1]}, True),
+        ({"a": "another", "b": [1]}, True),
+        ({"a": "tok-123456789", "b": [2]}, False),
+        ({"a": "tok-123456789"}, False),
+    ],
+)
+def test_what_is_masked_in_a_recorded_payload_is_not_compared(payload: dict[str, object], is_same: bool) -> None:
+    event = {"execution": "e", "bundle": "b", "path": "p", "payload": {"a": "***", "b": [1]}}
+    log = [Event("playbook.execution.requested", event), Event("playbook.request.evaluated", {})]
+    store = MemoryStore()
+    row = Execution("e", "b", "n", "p", "running", 0.0, seq=2)
+    store.write([Append(row, 0, [Recorded(seq, f"i{seq}", 0.0, event) for seq, event in enumerate(log, 1)])])
+    assert StartContent("p", "b", payload, {}).started(store, MemoryResults().get, "e") is is_same

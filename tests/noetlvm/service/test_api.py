@@ -148,6 +148,56 @@ def test_equal_starts_with_one_key_are_one_execution(service: Service) -> None:
     assert len(service.driver.store.executions()) == 1
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        ({"payload": {"a": [1, {"b": 2.5}]}}, {"payload": {"a": [1, {"b": 2.5}]}}, True),
+        ({"payload": {"a": "x" * 200_000}}, {"payload": {"a": "x" * 200_000}}, True),
+        ({"payload": {"a": "x" * 200_000}}, {"payload": {"a": "x" * 200_001}}, False),
+        ({"payload": {"a": 1}}, {"payload": {"a": 2}}, False),
+        ({"payload": {"a": 1}}, {"payload": {"a": True}}, False),
+        ({"payload": {"a": 1}}, {"payload": {"a": 1, "b": 1}}, False),
+        ({"payload": {"a": [1]}}, {"payload": {"a": [1, 2]}}, False),
+        ({}, {"ctx": {"a": 1}}, False),
+        ({"ctx": {"a": 1}}, {"ctx": {"a": 1}}, True),
+        ({}, {"path": "tests/failing"}, False),
+        ({}, {"version": 1}, True),
+    ],
+)
+def test_a_key_that_was_used_for_another_request_is_refused(
+    service: Service, first: dict[str, Any], second: dict[str, Any], is_same: bool
+) -> None:
+    register(service)
+    register(service, FAILING)
+    key = {"Idempotency-Key": "k"}
+    id = start(service, json=first, headers=key).json()["execution_id"]
+    answer = start(service, json=second, headers=key)
+    assert answer.status_code == (201 if is_same else 422)
+    assert answer.json().get("execution_id", id) == id
+    assert (
+        is_same or answer.json()["detail"] == f"the key was used for another request, which began {id}; use a new key"
+    )
+    assert len(service.driver.store.executions()) == 1
+
+
+def test_a_request_for_the_latest_version_stays_the_same_when_there_is_a_later_one(service: Service) -> None:
+    key = {"Idempotency-Key": "k"}
+    register(service)
+    id = start(service, headers=key).json()["execution_id"]
+    register(service, HELLO.replace(b"world", b"moon"))
+    assert start(service, headers=key).json()["execution_id"] == id
+    assert start(service, json={"version": 2}, headers=key).status_code == 422
+
+
+def test_a_key_begins_either_a_start_or_the_retry_of_one_execution(service: Service) -> None:
+    first, other = failed_execution(service), failed_execution(service)
+    key = {"Idempotency-Key": "k"}
+    id = retry(service, first, headers=key).json()["execution_id"]
+    assert retry(service, other, headers=key).status_code == 422
+    assert start(service, json={"path": "tests/failing"}, headers=key).status_code == 422
+    assert retry(service, first, headers=key).json()["execution_id"] == id
+
+
 def test_live_events_resume_after_the_last_one(service: Service) -> None:
     register(service)
     id = start(service).json()["execution_id"]
