@@ -2,34 +2,14 @@ from collections.abc import Mapping
 
 from noetlc.analysis.placement import RESULT, names_pool
 from noetlc.analysis.routers import NEXT_MODE
+from noetlc.analysis.spec_keys import keys_of, nearby_place, other_place
 from noetlc.rules.p322_reserved_key import RESERVED_SETTINGS
 from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import MappingEntry
-from noetlc.syntax.tree import attributes, structs
-from noetlvm.language.tool_kinds import find_kind
+from noetlc.syntax.tree import structs
+from noetlvm.language.tool_kinds import NO_TIME_KIND, find_kind
 from noetlvm.nearest import nearest
-
-
-def _below(prefix: str, *classes: type[ast.Struct]) -> dict[str, str]:
-    return {ast.yaml_key(name): f"{prefix}{ast.yaml_key(name)}" for cls in classes for name in attributes(cls)}
-
-
-_ELSEWHERE: Mapping[type[ast.Struct], Mapping[str, str]] = {
-    ast.ExecutorSpec: {
-        **_below("", ast.Playbook),
-        **_below("executor.spec.policy.", ast.ExecutorPolicy),
-        **_below("executor.spec.policy.limits.", ast.LimitSettings),
-    },
-    ast.StepSpec: {
-        **_below("", ast.Step),
-        **_below("spec.policy.", ast.StepPolicy),
-        **_below("spec.policy.lifecycle.", ast.Lifecycle),
-    },
-    ast.LoopSpec: {**_below("loop.", ast.Loop), **_below("loop.spec.policy.", ast.LoopPolicy)},
-    ast.RouterSpec: {**_below("next.", ast.Router), **_below("next.spec.policy.", ast.RouterPolicy)},
-}
-"""Keys that belong to another object nearby, and their path there."""
 
 _TITLES: Mapping[type[ast.Struct], str] = {
     ast.ExecutorSpec: "`executor.spec`",
@@ -59,16 +39,15 @@ class UnreadSetting(Rule):
     def check(self, model: Model) -> Findings:
         kinds = {view.kind: find_kind(view.kind) for view in model.tasks if view.kind}
         settings = {setting.name for kind in kinds.values() if kind for setting in kind.settings}
-        is_certain = all(kind is not None and not kind.open for name, kind in kinds.items() if name != "noop")
+        is_certain = all(kind is not None and not kind.open for name, kind in kinds.items() if name != NO_TIME_KIND)
         for struct in structs(model.playbook):
-            elsewhere = _ELSEWHERE.get(type(struct))
-            if elsewhere is None:
+            if type(struct) not in _TITLES:
                 continue
             own = settings if not isinstance(struct, ast.RouterSpec) else set()
             for entry in struct.extra:
                 is_reserved = isinstance(struct, ast.ExecutorSpec) and entry.key.text in RESERVED_SETTINGS
                 if not is_reserved and not _is_read(entry, own, struct):
-                    yield from self._unread(entry, struct, elsewhere, own, is_certain)
+                    yield from self._unread(entry, struct, own, is_certain)
                 elif own is settings:
                     yield from self._unread_by_kind(entry, _TITLES[type(struct)])
 
@@ -88,20 +67,13 @@ class UnreadSetting(Rule):
                 severity = Severity.ERROR if meant else Severity.WARNING
                 yield self.finding(inner.key.span, message, help, severity=severity)
 
-    def _unread(
-        self,
-        entry: MappingEntry,
-        struct: ast.Struct,
-        elsewhere: Mapping[str, str],
-        settings: set[str],
-        is_certain: bool,
-    ) -> Findings:
-        name, title = entry.key.text, _TITLES[type(struct)]
-        known = {ast.yaml_key(attribute) for attribute in attributes(type(struct))} | settings
+    def _unread(self, entry: MappingEntry, struct: ast.Struct, settings: set[str], is_certain: bool) -> Findings:
+        name, kind = entry.key.text, type(struct)
+        known = {*keys_of(kind), *settings}
         meant = nearest(name, sorted(known - struct.keys.keys()))
-        message = f"`{name}` has no effect in {title}"
-        if name in elsewhere:
-            yield self.finding(entry.key.span, message, f"write it as `{elsewhere[name]}`", severity=Severity.ERROR)
+        message = f"`{name}` has no effect in {_TITLES[kind]}"
+        if place := nearby_place(name, kind) or (not meant and is_certain and other_place(name)):
+            yield self.finding(entry.key.span, message, f"write it as {place}", severity=Severity.ERROR)
         elif meant:
             yield self.finding(entry.key.span, message, f"did you mean `{meant}`?", severity=Severity.ERROR)
         elif is_certain:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from noetlc.compile import compile_playbooks
+from noetlc.finding import Severity
 from noetlc.lint.check import check_bytes
 from noetlc.rules.p322_reserved_key import RESERVED_SETTINGS
 from noetlc.syntax import ast
@@ -151,6 +152,11 @@ def codes(place: str, text: str) -> set[str]:
     return {finding.code for finding in check_bytes("keys.yaml", written(place, text)).findings}
 
 
+def errors(place: str, text: str) -> set[str]:
+    found = check_bytes("keys.yaml", written(place, text)).findings
+    return {finding.code for finding in found if finding.severity is Severity.ERROR}
+
+
 def effect(place: str, text: str) -> Any:
     """Return all that a run reads of a playbook; settings that nothing reads are not in it."""
     result = compile_playbooks([("keys.yaml", written(place, text))])
@@ -201,6 +207,29 @@ def test_every_key_of_every_spec_is_in_one_of_the_tables() -> None:
 @pytest.mark.parametrize("place", ["executor_spec", "step_spec", "loop_spec", "task_spec", "router_spec"])
 def test_a_key_that_the_grammar_does_not_know_is_found(place: str) -> None:
     assert codes(place, "zzz_unknown: 1") & {"P121", "P323"}
+
+
+MISPLACED = [
+    ("executor_spec", "lifecycle: { timeout_s: 3 }"),
+    ("executor_spec", "admit: { rules: [] }"),
+    ("executor_spec", "max_in_flight: 3"),
+    ("step_spec", "max_in_flight: 3"),
+    ("step_spec", "mode: parallel"),
+    ("step_spec", "unguarded_arcs: success"),
+    ("loop_spec", "failure: { mode: best_effort }"),
+    ("loop_spec", "admit: { rules: [] }"),
+    ("loop_spec", "max_step_runs: 3"),
+    ("router_spec", "failure: { mode: best_effort }"),
+    ("router_spec", "max_in_flight: 3"),
+    ("task_spec", "admit: { rules: [] }"),
+    ("task_spec", "rules: []"),
+    ("task_spec", "reducers: { n: sum }"),
+]
+
+
+@pytest.mark.parametrize(("place", "text"), MISPLACED)
+def test_a_key_that_another_object_takes_is_an_error(place: str, text: str) -> None:
+    assert errors(place, text) & {"P121", "P323"}
 
 
 def test_every_setting_of_a_tool_is_a_setting_of_its_task() -> None:

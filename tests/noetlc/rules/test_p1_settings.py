@@ -22,6 +22,10 @@ HTTP = "- step: a\n  tool:\n    - get: {kind: http, url: 'https://example.org', 
     [
         ("{«timeuot: 5}", "did you mean `timeout`?"),
         ("{«priority: 3}", "`http` has `timeout`"),
+        ("{«polcy: {rules: []}}", "did you mean `policy`?"),
+        ("{«rules: []}", "write it as `spec.policy.rules`"),
+        ("{«attempts: 3}", "write it as `then.attempts` of a rule in `spec.policy`"),
+        ("{«max_in_flight: 3}", "write it as `loop.spec.max_in_flight`"),
         ("{«headers: {a: b}}", "it is an input: move it out of `spec`"),
     ],
 )
@@ -35,11 +39,28 @@ def test_a_setting_that_the_tool_does_not_have_is_found(spec: str, help: str) ->
     [
         HTTP % "{timeout: {connect: 1, read: 2}, verify_tls: true, retries: 2, policy: {rules: []}}",
         "- step: a\n  spec: {memory_mb: 64}\n  tool:\n    - get: {kind: http, url: 'https://example.org'}\n",
-        "- step: a\n  tool: {kind: noop, spec: {anything: 1}}\n",
     ],
 )
 def test_what_the_tool_obeys_or_is_for_others_is_not_reported(text: str) -> None:
     assert lint(text, "P121") == []
+
+
+@pytest.mark.parametrize(
+    ("task", "help"),
+    [
+        ("{kind: noop, spec: {«polcy: {rules: []}}}", "did you mean `policy`?"),
+        ("{kind: noop, spec: {«rules: []}}", "write it as `spec.policy.rules`"),
+        ("{kind: noop, spec: {«anything: 1}}", "`noop` has none"),
+        ("{kind: workbook, task: w, spec: {«polcy: {rules: []}}}", "did you mean `policy`?"),
+    ],
+)
+def test_a_task_without_settings_of_its_own_is_checked_too(task: str, help: str) -> None:
+    (finding,) = found_at_marks(f"- step: a\n  tool: {task}\n", "P121")
+    assert help in finding.help
+
+
+def test_a_call_of_the_workbook_may_have_settings_of_its_tasks() -> None:
+    assert lint("- step: a\n  tool: {kind: workbook, task: w, spec: {timeout: 1, memory_mb: 64}}\n", "P121") == []
 
 
 def _misplaced() -> list[tuple[str, str]]:
