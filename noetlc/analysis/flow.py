@@ -140,11 +140,17 @@ def task_can_fail(view: TaskView) -> bool:
 def is_called(task: ast.Task) -> bool:
     """False if the first rule always skips the task before its tool is called (S17)."""
     for rule in task.rules:
-        if not rule.only_skips or "outcome" in names_read(rule.when):
+        if not rule.skips or _reads_outcome(rule):
             return True
         if rule.else_ or decide(rule.when) is True:
             return False
     return True
+
+
+def _reads_outcome(rule: ast.PolicyRule) -> bool:
+    then = rule.action
+    patches = (then.set_iter, then.set_ctx) if then else ()
+    return any("outcome" in names_read(text) for text in (rule.when, *(s for p in patches if p for s in scalars(p))))
 
 
 def tried_rules(view: TaskView) -> Iterator[tuple[ast.PolicyRule, bool]]:

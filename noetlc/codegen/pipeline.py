@@ -272,17 +272,20 @@ class _TaskCode(Record):
 
         Return the remaining rules, or None if the task is always skipped.
         """
-        while rules and rules[0].only_skips:
+        while rules and rules[0].skips:
             rule = rules[0]
-            if rule.when is None:
-                self._emit("SKIP", self.after, at=rule.span)
-                return None
-            guard = self._guard(rule.when, TemplatePosition.TASK_POLICY)
-            if expression_reads(guard.expression, "outcome"):
+            guard = self._guard(rule.when, TemplatePosition.TASK_POLICY) if rule.when else None
+            written = self._written(rule.action or _CONTINUE)
+            if any(expression_reads(part.expression, "outcome") for part in (guard, *written) if part):
                 break
             no_match = self.code.label()
-            self._emit("UNLESS", guard, no_match, at=rule.when.span)
+            if rule.when and guard:
+                self._emit("UNLESS", guard, no_match, at=rule.when.span)
+            if any(written):
+                self._emit("PATCH", *written, at=rule.span)
             self._emit("SKIP", self.after, at=rule.span)
+            if guard is None:
+                return None
             self.code.place(no_match)
             rules = rules[1:]
         return rules
@@ -309,11 +312,14 @@ class _TaskCode(Record):
         self._hand_on("CONTINUE", self.after)
 
     def _then(self, then: ast.Then, call: JumpLabel) -> None:
-        written = (self._patch(then.set_iter, "set_iter"), self._patch(then.set_ctx, "set_ctx"))
+        written = self._written(then)
         if any(written):
             self._emit("PATCH", *written, at=then.span)
         directive = then.do.text if then.do else "continue"
         _DIRECTIVES[directive](self, then, call)
+
+    def _written(self, then: ast.Then) -> tuple[Lowered | None, Lowered | None]:
+        return self._patch(then.set_iter, "set_iter"), self._patch(then.set_ctx, "set_ctx")
 
     def _patch(self, patch: nodes.Mapping | None, field: str) -> Lowered | None:
         return self._value(patch, TemplatePosition.TASK_PATCH, field) if patch and patch.entries else None

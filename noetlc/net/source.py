@@ -19,6 +19,7 @@ from noetlc.syntax.nodes import Scalar, Sequence, scalars
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.language.scopes import VISIBLE, TemplatePosition
+from noetlvm.language.tool_kinds import NO_TIME_KIND
 from noetlvm.record import IdentityRecord
 
 _UNREAD = (
@@ -117,7 +118,7 @@ class _Summaries:
             writes=frozenset(_keys_written(flow)) if self._can_race else frozenset(),
             awaits=frozenset(_keys_awaited(admit)),
             has_tool=bool(owner.entries),
-            tools=tuple(dict.fromkeys(view.kind for view in called)),
+            tools=tuple(dict.fromkeys([*(view.kind for view in called), *_waiting_tools(flow)])),
             desc=step.desc.text if step.desc else "",
             where=self._where(step.step.span) if step.step else None,
         )
@@ -164,6 +165,12 @@ def _ends(flow: Flow) -> PipelineEnds:
 
 def _reached(flow: Flow) -> Iterator[TaskView]:
     return (view for number in sorted(flow.reachable) if (view := flow.points[number].view) is not None)
+
+
+def _waiting_tools(flow: Flow) -> Iterator[str]:
+    """Yield the kind of the task that a `delay` between rounds becomes (S53)."""
+    blocks = (flow.points[number].entry for number in flow.reachable)
+    return (NO_TIME_KIND for block in blocks if isinstance(block, ast.Repeat) and block.delay)
 
 
 def _keys_written(flow: Flow) -> Iterator[str]:

@@ -247,10 +247,9 @@ class PolicyRule(Struct):
         return self.else_.then if self.else_ else self.then
 
     @property
-    def only_skips(self) -> bool:
-        """Whether it skips the task and writes nothing."""
+    def skips(self) -> bool:
         then = self.action
-        return bool(then and then.do and then.do.text == "skip" and not then.set_iter and not then.set_ctx)
+        return bool(then and then.do and then.do.text == "skip")
 
 
 class TaskPolicy(Struct):

@@ -324,8 +324,8 @@ BINDERS: dict[str, Callable[..., Perform]] = {
 # ---- checked mode
 
 _BETWEEN = frozenset({"MARK", "GOTO", "RESET", "ROUND", "END"})
-_WITH_OUTCOME = frozenset({"ON_ERROR", "PATCH", "BIND", "RETRY", "CONTINUE", "JUMP_TO", "BREAK"})
-_IN_TASK = frozenset({"SKIP", "FAIL"})
+_WITH_OUTCOME = frozenset({"ON_ERROR", "BIND", "RETRY", "CONTINUE", "JUMP_TO", "BREAK"})
+_IN_TASK = frozenset({"PATCH", "SKIP", "FAIL"})
 
 
 def _checked(perform: Perform, name: str, at: int, size: int) -> Perform:

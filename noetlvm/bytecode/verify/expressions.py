@@ -396,6 +396,7 @@ BEFORE_CALL = Place(TemplatePosition.TASK_INPUT, Gives.TRUTH)
 INPUTS = Place(TemplatePosition.TASK_INPUT, Gives.MAPPING)
 RULE = Place(TemplatePosition.TASK_POLICY, Gives.TRUTH)
 PATCH = Place(TemplatePosition.TASK_PATCH, Gives.PATCH)
+PATCH_BEFORE_CALL = Place(TemplatePosition.TASK_INPUT, Gives.PATCH)
 DELAY = Place(TemplatePosition.TASK_DELAY, Gives.ANYTHING)
 ROUNDS = Place(TemplatePosition.SUGAR_MAX, Gives.ANYTHING)
 

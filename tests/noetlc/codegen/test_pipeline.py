@@ -111,9 +111,16 @@ def test_a_leading_skip_that_reads_no_outcome_is_tested_before_the_call() -> Non
     ]  # fmt: skip
 
 
-def test_a_skip_that_writes_something_waits_for_the_outcome() -> None:
-    tasks = rules('{ when: "{{ ctx.done }}", then: { do: skip, set_ctx: { a: 1 } } }')
-    assert [line.partition(" ")[0] for line in code_of(tasks)][:5] == ["ENTER", "CALL", "UNLESS", "PATCH", "SKIP"]
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ("1", ["ENTER", "UNLESS", "PATCH", "SKIP", "CALL"]),
+        ('"{{ outcome.result }}"', ["ENTER", "CALL", "UNLESS", "PATCH", "SKIP"]),
+    ],
+)
+def test_a_skip_waits_for_the_outcome_only_if_it_reads_it(value: str, code: list[str]) -> None:
+    tasks = rules(f'{{ when: "{{{{ ctx.done }}}}", then: {{ do: skip, set_ctx: {{ a: {value} }} }} }}')
+    assert [line.partition(" ")[0] for line in code_of(tasks)][:5] == code
 
 
 def test_a_task_that_is_always_skipped_is_never_called() -> None:

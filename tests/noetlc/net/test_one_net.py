@@ -84,7 +84,14 @@ def comparable(net: Net) -> Net:
     has_races = any(step.inclusive for step in net.steps)
     written = frozenset(key for step in net.steps for key in step.writes) if has_races else frozenset()
     steps = [
-        changed(step, pipeline=None, desc="", reads=step.reads & written, writes=step.writes & written)
+        changed(
+            step,
+            pipeline=None,
+            desc="",
+            reads=step.reads & written,
+            writes=step.writes & written,
+            tools=tuple(sorted(step.tools)),
+        )
         for step in net.steps
     ]
     return changed(net, steps=tuple(steps))

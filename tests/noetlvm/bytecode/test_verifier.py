@@ -161,6 +161,9 @@ VALID_PIPELINES = {
     ),
     "a call that is tried again": 'ENTER "a"; go: CALL "noop" <{}> <{}>; RETRY 3 linear <1> go; FAIL',
     "a result bound to its label": 'ENTER "a"; CALL "noop" <{}> <{}>; BIND; CONTINUE e; e: END',
+    "a patch of a rule that skips before the call": (
+        'ENTER "a"; UNLESS <more> go; PATCH none <patch>; SKIP end; go: CALL "noop" <{}> <{}>; BREAK; end: END'
+    ),
     "a patch of ctx": 'ENTER "a"; CALL "noop" <{}> <{}>; PATCH none <patch>; BREAK',
 }
 

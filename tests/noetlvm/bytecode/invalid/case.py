@@ -54,6 +54,7 @@ PLACES = {
     + '.tool ( ENTER "a"; UNLESS (HERE) go; SKIP end; go: CALL "noop" <{}> <{}>; BREAK; end: END )',
     "sugar": _STEP + '.tool ( MARK "choose_1.when_1"; UNLESS (HERE) end; MARK "choose_1.end"; end: END )',
     "rule": _STEP + '.tool ( ENTER "a"; CALL "noop" <{}> <{}>; UNLESS (HERE) stop; BREAK; stop: FAIL )',
+    "patch before call": _STEP + '.tool ( ENTER "a"; PATCH none (HERE); SKIP end; end: END )',
     "patch ctx": _STEP + '.tool ( ENTER "a"; CALL "noop" <{}> <{}>; PATCH none (HERE); BREAK )',
     "patch iter": _STEP + _LOOP + '.tool ( ENTER "a"; CALL "noop" <{}> <{}>; PATCH (HERE) none; BREAK )',
     "attempts": _STEP + '.tool ( ENTER "a"; go: CALL "noop" <{}> <{}>; RETRY (HERE) none none go; FAIL )',

@@ -24,6 +24,7 @@ _HIDDEN = (
     ("sugar", _GUARD, {"V032": "iter", "V030": "outcome event"}),
     ("rule", _GUARD, {"V032": "iter", "V030": "event"}),
     ("patch ctx", _MAPPING, {"V032": "iter", "V030": "event"}),
+    ("patch before call", _MAPPING, {"V032": "iter", "V030": "event outcome"}),
     ("patch iter", _MAPPING, {"V030": "event"}),
     ("delay", _ANYTHING, {"V032": "iter", "V030": "event"}),
     ("attempts", _ANYTHING, {"V032": "iter", "V030": "event"}),
@@ -98,7 +99,7 @@ MAPPINGS: list[Case] = [
 
 PATCHES: list[Case] = [
     case
-    for place in ("patch ctx", "patch iter")
+    for place in ("patch ctx", "patch iter", "patch before call")
     for case in expressions(
         place,
         ("V063", f"{place}: an empty constant", "CONST {}; !RETURN"),

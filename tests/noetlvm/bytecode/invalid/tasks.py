@@ -38,6 +38,8 @@ WITHOUT_OUTCOME: list[Case] = pipelines(
     ("V052", "ON_ERROR between tasks", "!ON_ERROR end; end: END"),
     ("V052", "PATCH before the call", 'ENTER "a"; !PATCH none <patch>; CALL "noop" <{}> <{}>; BREAK'),
     ("V052", "PATCH between tasks", "!PATCH none <patch>; END"),
+    ("V052", "PATCH of a skip between tasks", "!PATCH none <patch>; SKIP end; end: END"),
+    ("V052", "PATCH before a failure without a call", 'ENTER "a"; !PATCH none <patch>; FAIL'),
     ("V052", "RETRY before the call", 'ENTER "a"; !RETRY 2 none none go; go: CALL "noop" <{}> <{}>; BREAK'),
     ("V052", "RETRY between tasks", 'go: MARK "m"; !RETRY 2 none none go; END'),
     ("V052", "CONTINUE before the call", 'ENTER "a"; !CONTINUE end; end: END'),

@@ -122,6 +122,22 @@ def test_a_leading_skip_keeps_the_tool_from_running() -> None:
     assert (ran.events[0].data, ran.events[1].data["outcome"]["status"]) == ({}, "ok")
 
 
+@pytest.mark.parametrize("condition", ['when: "{{ ctx.have_it }}", then', "else"])
+def test_a_leading_skip_that_writes_keeps_the_tool_from_running_too(condition: str) -> None:
+    then = '{ do: skip, set_ctx: { why: "{{ ctx.have_it }}" } }'
+    rule = f"{{ {condition}: {then} }}" if "when" in condition else f"{{ else: {{ then: {then} }} }}"
+    ran = run(pipeline_of(rules(rule) + SAVE), within=scope(ctx={"have_it": "cached"}))
+    assert ran.labels == ["save"]
+    assert ran.directives == ["skip", "continue"]
+    assert ran.events[1].data["ctx"] == {"why": "cached"}
+
+
+def test_a_skip_that_writes_something_of_the_outcome_comes_after_the_tool() -> None:
+    ran = run(pipeline_of(rules('{ else: { then: { do: skip, set_ctx: { kept: "{{ outcome.result }}" } } } }')), ok(7))
+    assert ran.directives == ["skip"]
+    assert ran.events[0].data["ctx"] == {"kept": 7}
+
+
 def test_a_later_skip_takes_an_error_for_a_success() -> None:
     ran = run(pipeline_of(rules('{ when: "{{ outcome.error.retryable }}", then: { do: skip } }')), error())
     assert ran.directives == ["skip"]
