@@ -1,35 +1,35 @@
-"""Deliberate breaks: each makes the implementation disobey one sentence, in this process, until the test is over."""
+"""Deliberate breaks of lint and the compiler: each makes the code disobey one sentence until a test is over."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import MappingProxyType
+from functools import partial
 from typing import Any
 
 import pytest
 
 from noetlc.analysis.model import Model, thens
+from noetlc.analysis.names import NameUse
+from noetlc.analysis.routers import choices
 from noetlc.canon import expansion
 from noetlc.canon import flow as canon_flow
-from noetlc.codegen import pipeline as pipeline_code
+from noetlc.codegen import expressions
 from noetlc.codegen import program as program_code
 from noetlc.finding import Finding
+from noetlc.net import net as net_module
+from noetlc.net.net import StepSummary
 from noetlc.rules.catalogue import rules_by_code
 from noetlc.rules.rule import Rule
-from noetlc.syntax import ast, nodes
-from noetlc.syntax.span import Span
-from noetlvm.data.event import Event
+from noetlc.syntax import ast, nodes, yaml_reader
+from noetlc.syntax import template_ast as t
+from noetlc.syntax.span import ProblemKind, Span
+from noetlc.syntax.template_parser import parse_template
+from noetlvm.bytecode.program import ArcCode
+from noetlvm.bytecode.verify import expressions as verify_expressions
 from noetlvm.expr import operations
-from noetlvm.expr.errors import ExpressionError, Fuel
-from noetlvm.machine import decide, fold, frame, instructions, loaded, settling
-from noetlvm.machine.fold import Journal
-from noetlvm.machine.frame import Frame
-from noetlvm.machine.loaded import LoadedLoop, LoadedStep
-from noetlvm.machine.payload import Offload
-from noetlvm.machine.routing import Routing
-from noetlvm.machine.settling import Settling
 from noetlvm.record import changed
+from tests.whole.conformance import test_verify_cases
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -37,49 +37,6 @@ Break = Callable[[pytest.MonkeyPatch], None]
 def replaced(target: Any, name: str, value: Any) -> Break:
     """Break: something else stands under this name."""
     return lambda monkeypatch: monkeypatch.setattr(target, name, value)
-
-
-def unrecorded(name: str) -> Break:
-    """Break: an event is neither recorded nor applied."""
-
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        record = Journal.record
-
-        def forget(journal: Journal, event: Event) -> None:
-            if event.name != name:
-                record(journal, event)
-
-        monkeypatch.setattr(Journal, "record", forget)
-
-    return breaks
-
-
-def unapplied(name: str) -> Break:
-    """Break: an event is recorded, and changes nothing."""
-    return lambda monkeypatch: monkeypatch.setitem(fold.HANDLERS, name, lambda *_: None)
-
-
-def hidden(name: str) -> Break:
-    """Break: an event is applied, and the log does not have it."""
-
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        record = Journal.record
-
-        def hide(journal: Journal, event: Event) -> None:
-            record(journal, event)
-            journal.events = [made for made in journal.events if made.name != name]
-
-        monkeypatch.setattr(Journal, "record", hide)
-
-    return breaks
-
-
-def performs(name: str, other: str) -> Break:
-    """Break: a pipeline's instruction does what another of the same operands does."""
-    return lambda monkeypatch: monkeypatch.setitem(instructions.BINDERS, name, instructions.BINDERS[other])
-
-
-# ---- lint and the compiler
 
 
 def silent(*codes: str) -> Break:
@@ -201,390 +158,196 @@ def last_rule_admits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program_code, "_admit", by_mode)
 
 
-# ---- requests and tokens
+# ---- templates
 
 
-def first_step_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first token goes to the step that is written last."""
-    enqueue = Settling.enqueue
-
-    def elsewhere(self: Settling, step: str, args: dict[str, Any], **more: Any) -> None:
-        enqueue(self, list(self._net.steps)[-1], args, **more)
-
-    monkeypatch.setattr(Settling, "enqueue", elsewhere)
-
-
-def ctx_begins_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    enqueue = Settling.enqueue
-
-    def patch_first(self: Settling, step: str, args: dict[str, Any], **more: Any) -> None:
-        self.patch_ctx({"unwanted": 1})
-        enqueue(self, step, args, **more)
-
-    monkeypatch.setattr(Settling, "enqueue", patch_first)
-
-
-def jumps_start_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker's `jump` puts a token before the step that has the name of a task."""
-    record = Journal.record
-
-    def start(journal: Journal, event: Event) -> None:
-        record(journal, event)
-        if event.name == "task.done" and event.data.get("do") == "jump":
-            number = journal.state.last_token + 1
-            record(journal, Event("token.enqueued", {"token": number, "step": "b", "args": {}}, event.run))
-
-    monkeypatch.setattr(Journal, "record", start)
-
-
-def all_that_hold(self: Routing) -> list[int]:
-    return [index for index in range(len(self.step.arcs)) if self._holds(index, Fuel())]
-
-
-def first_that_holds(self: Routing) -> list[int]:
-    return all_that_hold(self)[:1]
-
-
-def only_guarded_hold(self: Routing, index: int, fuel: Fuel) -> bool:
-    guard = self.step.arcs[index].guard
-    return guard is not None and bool(guard(self.names, fuel))
-
-
-def tokens_without_arguments(self: Routing, index: int) -> dict[str, Any]:
-    return self.args
-
-
-def only_gates_admit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step without admission rules lets no token in."""
-    admit = Settling._admit
-
-    def deny(self: Settling, number: int, token: Any) -> None:
-        step: LoadedStep = self._net.steps[token.step]
-        if step.admit is None:
-            self._reject(number, step, reason="denied")
-        else:
-            admit(self, number, token)
-
-    monkeypatch.setattr(Settling, "_admit", deny)
-
-
-def every_failure_is_handled(monkeypatch: pytest.MonkeyPatch) -> None:
-    route = Routing.route
-
-    def handled(self: Routing) -> Any:
-        data, tokens = route(self)
-        return (data | {"handled": True} if self.failed else data), tokens
-
-    monkeypatch.setattr(Routing, "route", handled)
-
-
-def gate_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Admission is tried for the first token of a step only."""
-    tried: set[int] = set()
-    judge = settling.judge
-
-    def once(gate: Any, names: dict[str, Any]) -> bool:
-        if id(gate) in tried:
-            return True
-        tried.add(id(gate))
-        return judge(gate, names)
-
-    monkeypatch.setattr(settling, "judge", once)
-
-
-# ---- pipelines
-
-
-def guards(decide_guard: Callable[[bool], bool]) -> Break:
-    """Break: what a rule's guard says is taken for something else."""
+def templates(lower: Callable[..., None]) -> Break:
+    """Break: a template is compiled by `lower`, which gets the function that it replaces first."""
 
     def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        unless = instructions.BINDERS["UNLESS"]
-
-        def bound(pipeline: Any, at: int, guard: object, target: int) -> Any:
-            perform = unless(pipeline, at, guard, target)
-
-            def other(current: Frame) -> Any:
-                effect = perform(current)
-                if effect is None:
-                    current.pc = at + 1 if decide_guard(current.pc != target) else target
-                return effect
-
-            return other
-
-        monkeypatch.setitem(instructions.BINDERS, "UNLESS", bound)
+        made = expressions._template
+        monkeypatch.setattr(expressions, "_template", partial(lower, made))
+        for name in ("_piece", "_guard"):  # they cache what templates become
+            monkeypatch.setattr(expressions, name, getattr(expressions, name).__wrapped__)
 
     return breaks
 
 
-def guards_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same outcome and state give one directive, then another."""
-    turn = iter(range(1_000_000))
-    guards(lambda holds: bool(next(turn) % 2))(monkeypatch)
+def text_around_is_dropped(made: Callable[..., None], code: Any, template: t.Template, *more: Any) -> None:
+    """Text around one `{{ … }}` does not make a string."""
+    outputs = [part for part in template.parts if isinstance(part, t.Output)]
+    if len(outputs) == 1 and all(isinstance(part, t.Data | t.Output) for part in template.parts):
+        inner = template.text[outputs[0].span.start : outputs[0].span.end]
+        template = parse_template(inner)
+    made(code, template, *more)
 
 
-def rules_from_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = pipeline_code._TaskCode._policy
-
-    def reverse(self: Any, rules: list[Any], call: Any) -> None:
-        guarded = [rule for rule in rules if rule.when is not None]
-        policy(self, [*reversed(guarded), *(rule for rule in rules if rule.when is None)], call)
-
-    monkeypatch.setattr(pipeline_code._TaskCode, "_policy", reverse)
+def one_template_is_text(made: Callable[..., None], code: Any, template: t.Template, *more: Any) -> None:
+    """A string that is one `{{ … }}` gives a text, as any other template does."""
+    made(code, parse_template(f"{template.text}{{{{ '' }}}}") if template.is_single else template, *more)
 
 
-def unmatched_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy in which nothing matches ends the pipeline as failed."""
-    policy = pipeline_code._TaskCode._policy
+def plain_texts_are_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text without marks does not stay as it is."""
+    plain = nodes.plain
 
-    def with_failure(self: Any, rules: list[Any], call: Any) -> None:
-        span = Span(0, 0)
-        fail = ast.Then(span=span, do=nodes.Scalar(span, "fail", "fail", ""))
-        last = ast.PolicyRule(span=span, else_=ast.RuleElse(span=span, then=fail))
-        policy(self, [*rules, last], call)
+    def upper(node: nodes.Node) -> Any:
+        found = plain(node)
+        return found.upper() if isinstance(found, str) else found
 
-    monkeypatch.setattr(pipeline_code._TaskCode, "_policy", with_failure)
+    monkeypatch.setattr(nodes, "plain", upper)
 
 
-def errors_continue(_pipeline: Any, at: int, _target: int) -> Any:
-    def on_error(current: Frame) -> None:
-        current.pc = at + 1
-
-    return on_error
+# ---- nets
 
 
-def errors_always(_pipeline: Any, _at: int, target: int) -> Any:
-    def on_error(current: Frame) -> None:
-        current.pc = target
-
-    return on_error
-
-
-def instruction(name: str, binder: Any) -> Break:
-    """Break: an instruction of a pipeline is bound to something else."""
-    return lambda monkeypatch: monkeypatch.setitem(instructions.BINDERS, name, binder)
-
-
-def ends_as_done(_pipeline: Any, _at: int, *_operands: object) -> Any:
-    def end(current: Frame) -> Any:
-        current.end_task("break", instructions.DONE)
-        current.hand_on()
-        return current.finish()
-
-    return end
-
-
-def ends_as_failed(_pipeline: Any, at: int, *_operands: object) -> Any:
-    return lambda current: current.fail(at)
-
-
-def attempts_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task that is entered again does not begin at attempt 1."""
-    enter = Frame.enter
-
-    def enter_again(self: Frame, label: str) -> None:
-        before = self.attempt
-        enter(self, label)
-        self._begin_attempt(before + 1)
-
-    monkeypatch.setattr(Frame, "enter", enter_again)
-
-
-def growth(backoff: str, factor: Callable[[int], int]) -> Break:
-    """Break: the waits of a retry grow in another way."""
-    return lambda monkeypatch: monkeypatch.setitem(instructions._GROWTH, backoff, factor)
-
-
-def never_again(_pipeline: Any, at: int, *_operands: object) -> Any:
-    def retry(current: Frame) -> None:
-        current.pc = at + 1
-
-    return retry
-
-
-def attempts_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every attempt is the first."""
-    begin = Frame._begin_attempt
-    monkeypatch.setattr(Frame, "_begin_attempt", lambda self, _number: begin(self, 1))
-
-
-def iter_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one iteration writes to `iter`, all others see."""
-    shared: dict[str, Any] = {}
-    write, names = Frame.write, frame.pipeline_names
-
-    def write_for_all(self: Frame, patches: dict[str, dict[str, Any]]) -> None:
-        write(self, patches)
-        shared.update(patches.get("iter", {}))
-
-    monkeypatch.setattr(Frame, "write", write_for_all)
-    monkeypatch.setattr(frame, "pipeline_names", lambda scope, prev, written: names(scope, prev, {**shared, **written}))
-
-
-def iter_without(*missing: str) -> Break:
-    """Break: the `iter` of an iteration lacks the element, its index or its parent."""
+def nets(target: Any, name: str, value: Any) -> Break:
+    """Break: the analysis of nets uses something else; what it caches of routers is made anew."""
 
     def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        made = decide.iter_of
-
-        def less(run: Any, step: Any, path: str, offload: Any) -> dict[str, Any] | None:
-            found = made(run, step, path, offload)
-            wanted = {step.loops[-1].iterator if name == "element" else name for name in missing}
-            return found and {name: value for name, value in found.items() if name not in wanted}
-
-        for module in (decide, settling):
-            monkeypatch.setattr(module, "iter_of", less)
+        for cached in ("_guards", "_choices", "_labels"):
+            monkeypatch.setattr(net_module, cached, {})
+        monkeypatch.setattr(target, name, value)
 
     return breaks
 
 
-def names_with(**other: Any) -> Break:
-    """Break: templates of a pipeline see other values."""
-
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        made = frame.pipeline_names
-        monkeypatch.setattr(frame, "pipeline_names", lambda *given: {**made(*given), **other})
-
-    return breaks
+_EVENTS = StepSummary.events.fget
 
 
-def names_without(name: str) -> Break:
-    """Break: a namespace of a pipeline is empty."""
-    return names_with(**{name: {}})
+def failures_count(self: StepSummary) -> tuple[str, ...]:
+    """`best_effort` does not keep a loop from failing."""
+    assert _EVENTS is not None
+    found: tuple[str, ...] = _EVENTS(changed(self, best_effort=False))
+    return found
 
 
-def results_reversed(monkeypatch: pytest.MonkeyPatch) -> None:
-    results = settling.all_results
-    monkeypatch.setattr(settling, "all_results", lambda loop, offload: results(loop, offload)[::-1])
+def all_events_at_once(self: Any, step: StepSummary, _event: str) -> Any:
+    """A run ends with all of its boundary events."""
+    return tuple(choice for event in step.events for choice in choices(self._formulas(step, event), step.inclusive))
 
 
-def outcome(change: Callable[[dict[str, Any]], Any]) -> Break:
-    """Break: a tool's outcome is changed before the pipeline takes it."""
-
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        complete = Frame.complete
-
-        def changed(self: Frame, given: dict[str, Any], **more: Any) -> None:
-            found = {**given}
-            change(found)
-            complete(self, found, **more)
-
-        monkeypatch.setattr(Frame, "complete", changed)
-
-    return breaks
+_ROUTER, _FORMULAS = net_module._Builder._router, net_module._Builder._formulas
 
 
-def without_error_kind(found: dict[str, Any]) -> None:
-    if found.get("error"):
-        found["error"] = {**found["error"], "kind": ""}
-
-
-def without_meta(monkeypatch: pytest.MonkeyPatch) -> None:
-    complete = Frame.complete
-
-    def forget(self: Frame, given: dict[str, Any], **more: Any) -> None:
-        complete(self, given, **more)
-        self.outcome = self.names["outcome"] = MappingProxyType({**self.outcome, "meta": {}})  # type: ignore[assignment]
-        self._recorded = {**self._recorded, "meta": {}}
-
-    monkeypatch.setattr(Frame, "complete", forget)
-
-
-def outcomes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each attempt of a task ends twice."""
-    record = Journal.record
-
-    def again(journal: Journal, event: Event) -> None:
-        record(journal, event)
-        if event.name == "task.done":
-            journal.events.append(event)
-
-    monkeypatch.setattr(Journal, "record", again)
-
-
-def writes_are_lost(scope: str) -> Break:
-    """Break: what a rule writes to `iter` or to `ctx` is forgotten."""
-
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        write = Frame.write
-
-        def less(self: Frame, patches: dict[str, dict[str, Any]]) -> None:
-            write(self, {name: patch for name, patch in patches.items() if name != scope})
-
-        monkeypatch.setattr(Frame, "write", less)
-
-    return breaks
-
-
-def last_write_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parallel iterations that disagree about a key of `ctx` are not refused."""
-
-    def merged(patches: Any, _reducers: Any, _read: Any, _start: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for index in sorted(patches):
-            found |= patches[index]
+def something_fires(self: Any, step: StepSummary, event: str) -> Any:
+    """Where no arc holds, the first one fires."""
+    found = _ROUTER(self, step, event)
+    if not step.arcs:
         return found
-
-    monkeypatch.setattr(settling, "merge_patches", merged)
-
-
-def failed_iterations_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fold.HANDLERS, "loop.iteration.failed", fold.HANDLERS["loop.iteration.done"])
+    return tuple(tuple(fired or (0,) for fired in choice) for choice in found) or (((0,),),)
 
 
-# ---- loops, results, credentials
+def unguarded_arcs_need_success(self: Any, step: StepSummary, event: str) -> Any:
+    formulas = _FORMULAS(self, step, event)
+    failed = event == "step.failed"
+    return [False if failed and not arc.text else formula for arc, formula in zip(step.arcs, formulas, strict=True)]
 
 
-def width_is(number: int) -> Break:
-    return lambda monkeypatch: monkeypatch.setattr(LoadedLoop, "width", property(lambda _: lambda _names: number))
+# ---- YAML
 
 
-def never_offloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large values stay in the log."""
-    monkeypatch.setattr(Offload, "fit", lambda _, mapping, *more: mapping)
-    monkeypatch.setattr(Offload, "shrink", lambda _, value: value)
+def unreported(*kinds: ProblemKind) -> Break:
+    """Break: the reader accepts what is a problem of one of these kinds."""
+
+    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+        reader = yaml_reader._Reader
+        report = reader._problem
+
+        def less(self: Any, kind: ProblemKind, *more: Any) -> None:
+            if kind not in kinds:
+                report(self, kind, *more)
+
+        monkeypatch.setattr(reader, "_problem", less)
+
+    return breaks
 
 
-def missing_credentials_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = sys.modules["noetlvm.testing.run_playbook"]
-    resolver_of = runs.resolver_of
-
-    class Everything(dict[str, Any]):
-        def __contains__(self, _name: object) -> bool:
-            return True
-
-        def __missing__(self, _name: str) -> str:
-            return ""
-
-    monkeypatch.setattr(runs, "resolver_of", lambda _keychain: resolver_of(Everything))
+def words_are_booleans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """YAML 1.1: `yes`, `no`, `on` and `off` are booleans."""
+    plain = yaml_reader.plain_value
+    words = {"yes": True, "no": False, "on": True, "off": False}
+    monkeypatch.setattr(yaml_reader, "plain_value", lambda text: words[text] if text in words else plain(text))
 
 
-def more_fuel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipeline may run more tasks than its limit says."""
-    of = loaded.Limits.of
+def aliases_are_null(monkeypatch: pytest.MonkeyPatch) -> None:
+    def alias(self: Any, event: Any) -> None:
+        self._place(nodes.Scalar(self._span(event), None, "", ""), 1, None)
 
-    class Limits:
-        @staticmethod
-        def of(executor: Any) -> Any:
-            limits = of(executor)
-            return limits._replace(max_transitions=limits.max_transitions + 5)
-
-    monkeypatch.setattr(loaded, "Limits", Limits)
+    monkeypatch.setattr(yaml_reader._Reader, "_alias", alias)
 
 
-def unbounded_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An evaluation that costs too much gives an empty text."""
-    compiled = loaded.compile_expression
+def more_aliases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Aliases may repeat so many nodes that the expansion of the case takes more than the limit."""
+    repeat = yaml_reader._Reader._repeat
+    monkeypatch.setattr(yaml_reader._Reader, "_repeat", lambda self, weight, span: repeat(self, weight // 1_000, span))
 
-    def compile_expression(expression: Any, **more: Any) -> Any:
-        evaluate = compiled(expression, **more)
 
-        def run(names: Any, fuel: Any) -> Any:
-            try:
-                return evaluate(names, fuel)
-            except ExpressionError:
-                return {}
+# ---- the compiler
 
-        return run
 
-    monkeypatch.setattr(loaded, "compile_expression", compile_expression)
+def without_constructs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The debug map does not say which construct a label comes from."""
+    add = program_code.SourceMap.add
+    monkeypatch.setattr(
+        program_code.SourceMap, "add", lambda self, address, _, *offsets: add(self, address, "", *offsets)
+    )
+
+
+def parallel_loops_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `exec`, the iterations of a parallel loop stay on one worker."""
+    loop = program_code._loop
+    monkeypatch.setattr(program_code, "_loop", lambda *given: loop(*given[:-1], True))
+
+
+def empty_steps_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty step leads to the first one again."""
+    lower = program_code.lower_step
+
+    def lead_back(step: ast.Step, name: str, *more: Any, **options: Any) -> Any:
+        made = lower(step, name, *more, **options)
+        return made if made.pipeline or made.arcs else changed(made, arcs=(ArcCode(name, None, None, False),))
+
+    monkeypatch.setattr(program_code, "lower_step", lead_back)
+
+
+def refuses_executors(spot: Callable[[ast.Executor], Any]) -> Break:
+    """Break: an `executor` with a key that is allowed is refused."""
+
+    def spans(model: Model) -> Iterable[Span]:
+        executor = model.playbook.executor
+        return (executor.span,) if executor is not None and spot(executor) is not None else ()
+
+    return refuses(spans)
+
+
+def extra_of(key: str) -> Callable[[ast.Executor], Any]:
+    return lambda executor: executor.spec.get_extra(key) if executor.spec else None
+
+
+def refuses_entries(kind: type) -> Break:
+    """Break: a pipeline may not have an entry of this kind."""
+    return refuses(
+        lambda model: (entry.span for one in model.owners for entry in one.entries if isinstance(entry, kind))
+    )
+
+
+def defaults_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read with `default` is taken for one without."""
+    monkeypatch.setattr(NameUse, "is_optional", property(lambda _: False, lambda *_: None))
+
+
+# ---- the verifier
+
+
+def bytes_behind_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows the last section of a bundle is not read."""
+    load = test_verify_cases.load
+    monkeypatch.setattr(test_verify_cases, "load", lambda data: load(data.rstrip(b"\0")))
+
+
+def jumps_lead_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A jump back need not lead to an iterator, which ends."""
+    walk = verify_expressions._Proof
+    jump = walk._jump
+    monkeypatch.setattr(walk, "_jump", lambda self, target: jump(self, target) if target > self.at else None)
