@@ -14,7 +14,7 @@ from noetlc.analysis.names import NameUse
 from noetlc.analysis.routers import choices
 from noetlc.canon import expansion
 from noetlc.canon import flow as canon_flow
-from noetlc.codegen import expressions
+from noetlc.codegen import expressions, statements
 from noetlc.codegen import program as program_code
 from noetlc.finding import Finding
 from noetlc.net import net as net_module
@@ -135,6 +135,27 @@ def sugar_without(word: str, ending: str) -> Break:
     return breaks
 
 
+def sugar_as(word: str, other: str) -> Break:
+    """Break: a block expands as one of another kind does."""
+    return lambda monkeypatch: monkeypatch.setitem(canon_flow._EXPANSIONS, word, canon_flow._EXPANSIONS[other])
+
+
+def sugar_untested(word: str, ending: str) -> Break:
+    """Break: what has this label does not test, and does not jump."""
+
+    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+        expand = canon_flow._EXPANSIONS[word]
+
+        def go_on(block: Any, label: str) -> Iterator[Any]:
+            for part in expand(block, label):
+                is_it = isinstance(part, ast.Task) and part.label and part.label.text.endswith(ending)
+                yield canon_flow.mark(part.span, part.label.text) if is_it else part
+
+        monkeypatch.setitem(canon_flow._EXPANSIONS, word, go_on)
+
+    return breaks
+
+
 def specs_merge(merge: Callable[[Any, Any], Any]) -> Break:
     """Break: an inner spec is laid over an outer one in another way."""
     return replaced(expansion, "_merge", merge)
@@ -187,7 +208,17 @@ def one_template_is_text(made: Callable[..., None], code: Any, template: t.Templ
     made(code, parse_template(f"{template.text}{{{{ '' }}}}") if template.is_single else template, *more)
 
 
-def plain_texts_are_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
+def statement_is_nothing(kind: type[t.Part]) -> Break:
+    """Break: a statement of this kind gives no text."""
+
+    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+        templates(lambda made, *given: made(*given))(monkeypatch)
+        monkeypatch.setitem(statements._LOWER, kind, lambda *_: None)
+
+    return breaks
+
+
+def plain_texts_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text without marks does not stay as it is."""
     plain = nodes.plain
 

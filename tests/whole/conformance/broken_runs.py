@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from noetlc.canon import flow as canon_flow
 from noetlc.codegen import pipeline as pipeline_code
 from noetlc.codegen import program as program_code
+from noetlc.syntax import template_ast as t
 from noetlvm.data import event as envelopes
 from noetlvm.expr import numbers
 from noetlvm.expr.values import Undefined
 from noetlvm.limits import Limits
-from noetlvm.machine import decide, fold, frame, instructions, loaded, routing, settling
+from noetlvm.machine import decide, fold, frame, instructions, loaded, loops, routing, settling
 from noetlvm.machine.frame import Frame
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.routing import Routing
@@ -21,9 +23,12 @@ from tests.whole.conformance.breaks import (
     bare_names_in,
     last_rule_admits,
     one_template_is_text,
-    plain_texts_are_trimmed,
+    plain_texts_change,
     replaced,
     silent,
+    statement_is_nothing,
+    sugar_as,
+    sugar_untested,
     sugar_without,
     templates,
     text_around_is_dropped,
@@ -186,9 +191,46 @@ RUNS = (
 )
 
 DECISIONS = (
+    _run("undefined-in-args", b.expressions_call("require", lambda value, *_: value), "S10-2"),
+    _run("undefined-in-loop-in", b.unbounded_is_empty, "S10-2"),
+    _run("undefined-in-a-delay", b.expressions_call("require", lambda *_: 0), "S10-2"),
+    _run(
+        "undefined-is-an-outcome",
+        replaced(Frame, "not_rendered", lambda self, error: self.complete({"status": "ok"})),
+        "S10-5",
+    ),
+    _run("step-name-reads-the-last-run", b.first_result_counts, "S11-11"),
+    _run("dots-read-data-only", b.expressions_call("attr", getattr), "S12-10"),
+    _run("statements-give-text", statement_is_nothing(t.For), "S12-11"),
+    _run("statements-give-text", statement_is_nothing(t.If), "S12-11"),
+    _run("error-has-four-fields", b.outcome(lambda found: found["error"].pop("details")), "S19-3"),
+    _run("error-has-four-fields", b.outcome(lambda found: found["error"].pop("message")), "S19-3"),
+    _run("loop-over-a-mapping", replaced(loops, "_element", lambda items, index: list(items)[index]), "S23-4"),
+    *(_run("reducers-each", b.reducer(name), "S26-4") for name in loops.REDUCERS),
+    _run("loop-parallel-ctx-of-its-start", replaced(fold, "visible", b.sees_the_state), "S26-5"),
+    _run("loop-parallel-own-writes", b.without_field("task.done", "ctx"), "S26-5"),
+    _run("loop-best-effort", replaced(settling, "_counts", lambda loop: {"total": loop.ok}), "S27-4"),
+    _run("loop-levels-have-their-own-spec", b.headers_with(width=2), "S28-3"),
+    _run("loop-levels-have-their-own-spec", b.headers_with(width=1), "S28-3"),
+    _run("admit-rules-in-order", b.admission(lambda rules: rules[::-1]), "S30-7"),
+    _run("admit-rules-in-order", b.admission(lambda rules: (*rules, (None, True))), "S30-7"),
+    _run("admit-gate-waits", replaced(Settling, "_admit", b.tried_once), "S30-8"),
+    _run("admit-gate-waits-for-a-step", replaced(Settling, "_admit", b.tried_once), "S30-8"),
+    _run("admit-on-deny-drops", b.never_drops, "S30-9"),
+    _run("no-next-is-error", b.routing_never_fails, "S31-8"),
+    _run("route-no-arc-holds", replaced(Routing, "_firing", b.something_fires), "S31-9"),
+    _run("lease-late-report", b.late_reports_count, "S35-2"),
+    _run("route-exclusive", b.routes_twice, "S35-3"),
+    _run("control-pause-and-resume", b.unrecorded("execution.paused"), "S36-1"),
+    _run("while-tests-before-each-round", sugar_as("while", "until"), "S39-4"),
+    _run("until-tests-after-each-round", sugar_as("until", "while"), "S39-4"),
+    _run("while-rounds-bounded", replaced(canon_flow, "rounds_of", lambda _: 7), "S39-5"),
+    _run("choose-no-branch-holds", sugar_untested("choose", ".when_2"), "S39-6"),
+    _run("sugar-nests", sugar_without("choose", ".done"), "S39-7"),
+    _run("break-inside-a-block", b.instruction("BREAK", b.never_again), "S41-3"),
     _run("template-values", templates(one_template_is_text), "S8-1"),
     _run("template-values", templates(text_around_is_dropped), "S8-2"),
-    _run("template-values", plain_texts_are_trimmed, "S8-3"),
+    _run("template-values", plain_texts_change, "S8-3"),
     _run("guard-truth", b.expressions_call("guard", bool), "S9-3"),
     _run("guard-truth", b.expressions_call("guard", lambda value: value in (True, "true")), "S9-3"),
     _run("undefined-stays-undefined", replaced(Undefined, "__bool__", lambda _: True), "S10-1"),

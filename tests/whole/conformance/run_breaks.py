@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from noetlc.codegen import pipeline as pipeline_code
+from noetlc.codegen import program as program_code
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.span import Span
 from noetlvm.data import event as envelopes
@@ -19,7 +20,7 @@ from noetlvm.data.references import Reference
 from noetlvm.expr import calls, translate_writer
 from noetlvm.expr.errors import ExpressionError, Fuel
 from noetlvm.language.events import EVENTS
-from noetlvm.machine import decide, fold, frame, instructions, loaded, scope, settling
+from noetlvm.machine import decide, fold, frame, instructions, loaded, loops, scope, settling
 from noetlvm.machine.fold import Journal
 from noetlvm.machine.frame import Frame
 from noetlvm.machine.loaded import LoadedLoop, LoadedStep
@@ -671,3 +672,82 @@ def first_offer_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a pause, only the first of the iterations that have become due begins."""
     offers = decide.offers
     monkeypatch.setattr(decide, "offers", lambda *given: list(offers(*given))[:1])
+
+
+# ---- tokens and gates
+
+
+def admission(change: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Break:
+    """Break: the rules of a gate are changed: pairs of a guard, or None for `else`, and the verdict."""
+
+    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+        lower = program_code.lower_verdict
+        monkeypatch.setattr(program_code, "lower_verdict", lambda choices, *more: lower(change(tuple(choices)), *more))
+
+    return breaks
+
+
+def first_result_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of a step reads the result of its first run."""
+    done = fold.HANDLERS["step.done"]
+
+    def keep(state: Any, event: Event) -> None:
+        before = state.view.results
+        done(state, event)
+        state.view = state.view._replace(results={**state.view.results, **before})
+
+    monkeypatch.setitem(fold.HANDLERS, "step.done", keep)
+
+
+def routes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    route = Routing.route
+
+    def twice(self: Routing) -> Any:
+        data, tokens = route(self)
+        return data, tokens * 2
+
+    monkeypatch.setattr(Routing, "route", twice)
+
+
+_FIRING = Routing._firing
+
+
+def something_fires(self: Routing) -> list[int]:
+    """Where no arc holds, the first one fires."""
+    return _FIRING(self) or [0]
+
+
+def routing_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    route = Routing.route
+
+    def routed(self: Routing) -> Any:
+        data, tokens = route(self)
+        return {key: value for key, value in data.items() if key != "error"}, tokens
+
+    monkeypatch.setattr(Routing, "route", routed)
+
+
+def sees_the_state(state: Any, _run: Any, _path: str) -> Any:
+    """An iteration sees what is in `ctx` when it opens."""
+    return state.view
+
+
+def never_drops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token that is not admitted waits, whatever `on_deny` says."""
+    monkeypatch.setattr(LoadedStep, "drops_denied", property(lambda _: False, lambda *_: None))
+
+
+def reducer(name: str) -> Break:
+    """Break: a reducer gives nothing."""
+    return lambda monkeypatch: monkeypatch.setitem(loops.REDUCERS, name, lambda _: None)
+
+
+_ADMIT = Settling._admit
+
+
+def tried_once(self: Settling, number: int, token: Any) -> None:
+    """A token that was not admitted is not tried again."""
+    if token.is_denied:
+        del self._state.untested[number]
+    else:
+        _ADMIT(self, number, token)
