@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from noetlvm.command_line.process import CommandError
-from noetlvm.conformance.suite import Case, Spot, as_listed
+from noetlvm.conformance.suite import Case, Spot, as_listed, unmet
 from noetlvm.conformance.verdict import complaints
 
 ANSWER_SECONDS = 60
@@ -96,6 +96,7 @@ def _lint(case: Case, implementation: Implementation, _folder: Path) -> Iterator
     absent, is_exact = set(case.expect.get("absent", ())), case.expect.get("exact", False)
     judged = {spot for spot in found if spot.severity == "error" or spot.what in absent or is_exact}
     yield from _different("findings", expected, (judged | found) & (judged | expected))
+    yield from unmet(case.expect["findings"], reply.data())
     if reply.exit_code != case.expect["exit"]:
         yield f"the exit code is {reply.exit_code}, not {case.expect['exit']}"
 

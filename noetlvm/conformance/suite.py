@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,6 +127,17 @@ def as_listed(found: set[Spot], listed: set[Spot]) -> set[Spot]:
     """Return what was found without the positions of those findings that are listed without one."""
     anywhere = {spot.what for spot in listed if not spot.line}
     return {spot._replace(line=0, column=0) if spot.what in anywhere else spot for spot in found}
+
+
+def unmet(listed: Iterable[Mapping[str, Any]], reported: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield which listed findings lack what they must have besides a position: words in message or help, or a fix."""
+    known = list(reported)
+    for wanted in listed:
+        says, is_fixed = wanted.get("says", ""), wanted.get("fix", False)
+        alike = [one for one in known if Spot.of(one) == Spot.of(wanted)] if says or is_fixed else ()
+        fixed = [one for one in alike if one["fix"] or not is_fixed]
+        if alike and not any(says in f"{one['message']} {one['help']}" for one in fixed):
+            yield f"{wanted['code']} at line {wanted['line']} does not say `{says}`, or has no fix"
 
 
 def selected(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:

@@ -124,11 +124,15 @@ def labels_first(labels: dict[str, Any], steps: Callable[[str], Any], offload: O
 def _open(value: Any, offload: Offload) -> Any:
     if type(value) is not dict or not value:
         return value
-    # Boundary events repeat their payload one level down.
-    data = value.get("data")
-    if type(data) is dict and (inner := readable(data, offload.load)) is not data:
-        value = {**value, "data": inner}
+    for name in _NESTED:
+        found = value.get(name)
+        if type(found) is dict and (inner := _open(found, offload)) is not found:
+            value = {**value, name: inner}
     return readable(value, offload.load)
+
+
+_NESTED = ("data", "loop")
+"""Parts of a boundary event that may hold references: its payload, and the failures of a loop in it (S54)."""
 
 
 def unmasked(value: Any, name: str, remedy: Callable[[str], str]) -> Any:

@@ -49,6 +49,17 @@ def silent(*codes: str) -> Break:
     return breaks
 
 
+def finds(code: str, **other: Any) -> Break:
+    """Break: the findings of a rule have another text, or no fix."""
+
+    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+        rule = rules_by_code()[code]
+        check = rule.check
+        monkeypatch.setattr(rule, "check", lambda *given: (changed(found, **other) for found in check(*given)))
+
+    return breaks
+
+
 def refuses(spans: Callable[[Model], Iterable[Span]]) -> Break:
     """Break: lint takes something for an error that is allowed."""
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from noetlc.canon import canonicalize, spelling
 from noetlc.codegen import program as program_code
+from noetlc.finding import Severity
 from noetlc.net import net, source
 from noetlc.net.net import NetStep, PipelineEnds, StepSummary, build_net
 from noetlc.net.tokens import Completion
@@ -107,6 +108,13 @@ OTHERS = (
     Broken("lint", "sugar-ok", b.refuses_entries(ast.Repeat), "S39-1"),
     Broken("lint", "sugar-ok", b.refuses_directive("break"), "S41-2"),
     Broken("lint", "ctx-default-ok", b.defaults_do_not_count, "S10-4"),
+    # what findings say
+    Broken("lint", "unknown-key-near-miss", b.finds("P020", help=""), "S6-4"),
+    Broken("lint", "set-ctx-on-step", b.finds("P324", fix=None), "S49-1"),
+    Broken("lint", "set-ctx-on-step", b.finds("P324", help=""), "S49-1"),
+    Broken("lint", "set-ctx-on-arc", b.finds("P324", fix=None), "S50-1"),
+    Broken("lint", "spec-key-near-miss", b.finds("P323", severity=Severity.WARNING), "S63-4"),
+    Broken("lint", "spec-key-unread", b.finds("P323", severity=Severity.ERROR), "S63-2"),
     # YAML
     Broken("parse", "yaml-words-are-text", b.words_are_booleans, "S7-1"),
     Broken("parse", "yaml-duplicate-key", b.unreported(ProblemKind.DUPLICATE_KEY), "S7-2"),

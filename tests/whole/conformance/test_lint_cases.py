@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from noetlc.lint.check import check_bytes
-from noetlvm.conformance.suite import Case, Spot, as_listed
+from noetlvm.conformance.suite import Case, Spot, as_listed, unmet
 from tests.whole.conformance.suite import read_cases
 
 if TYPE_CHECKING:
@@ -19,6 +19,12 @@ CASES = read_cases("lint")
 
 def place_of(source: Source, finding: Finding) -> Spot:
     return Spot(finding.code, *source.position(finding.span.start), finding.severity.value)
+
+
+def shown(source: Source, finding: Finding) -> dict[str, object]:
+    line, column = source.position(finding.span.start)
+    place = {"code": finding.code, "severity": finding.severity.value, "line": line, "column": column}
+    return place | {"message": finding.message, "help": finding.help, "fix": finding.fix}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -33,6 +39,7 @@ def test_lint_answers_as_the_case_expects(case: Case) -> None:
         if place in expected or place.severity == "error" or place.what in absent or case.expect.get("exact", False)
     }
     assert sorted(judged) == sorted(expected)
+    assert list(unmet(case.expect["findings"], [shown(checked.source, finding) for finding in checked.findings])) == []
     assert case.expect["exit"] == int(any(place.severity == "error" for place in found))
 
 

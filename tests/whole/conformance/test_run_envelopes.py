@@ -69,7 +69,7 @@ def problems(log: list[Envelope]) -> list[str]:
         found.append("seq is not dense")
     if len({event["event_id"] for event in log}) != len(log):
         found.append("an event_id is used twice")
-    shared = {name: {event[name] for event in log} for name in ("execution_id", "trace_id")}
+    shared = {name: {event.get(name, "") for event in log} for name in ("execution_id", "trace_id")}
     found += [f"{name} changes, or is empty" for name, values in shared.items() if len(values) != 1 or "" in values]
     return found or _server_set(log) + _worker_set(log)
 
@@ -83,6 +83,7 @@ def _of_one(event: Envelope) -> list[str]:
         f"source {event['source']}": event["source"] in SOURCES,
         f"entity {event['entity']}": event["entity"] in ENTITIES,
         f"status {event['status']}": event["status"] in STATUSES,
+        "not of a step": event["entity"] == "step" or not event["name"].startswith("token."),
         "is not in the catalogue": event["name"] in EVENTS,
         "entity_id is not of this execution": event["entity_id"].startswith(event["execution_id"]),
         "data is not JSON": bool(json.dumps(shown(event["data"]))),
