@@ -26,6 +26,9 @@ DONE: Final = -1
 """The pipeline ends as done."""
 FAILED: Final = -2
 """The pipeline ends with a failure."""
+BITS_MAX = 64 * 1024 * 1024
+"""Bits in the sets of all points of one pipeline: 8,000 tasks that read each other's results. Of larger ones the order
+of writing and reading is not checked."""
 
 
 class Way(IdentityRecord):
@@ -98,6 +101,26 @@ class Flow(Record, cached=True):
         target = self.points[way.to].entry
         is_end_of_until = isinstance(target, ast.Repeat) and target.word == "until"  # its test stands before its body
         return way.to <= number and not is_end_of_until
+
+    def may_have_run(self, label: str, entry: ast.PipelineEntry) -> bool:
+        """True if a task with this label can have run before an entry, or if that is not known."""
+        bits, before = self._labels_before
+        return label not in bits or bool(before.get(id(entry), -1) & bits[label])
+
+    @cached_property
+    def _labels_before(self) -> tuple[dict[str, int], dict[int, int]]:
+        """A bit for each label, and for each entry, by identity, the labels whose tasks can have run before it."""
+        bits: dict[str, int] = {}
+        labels = [point.view.label if point.view else "" for point in self.points]
+        given = [bits.setdefault(label, 1 << len(bits)) if label else 0 for label in labels]
+        if not self.can_follow(len(bits)):
+            return {}, {}
+        _, maybe = self.before(given)
+        return bits, {id(point.entry): mask for point, mask in zip(self.points, maybe, strict=True)}
+
+    def can_follow(self, bits: int) -> bool:
+        """True if this many bits can be followed through the pipeline: every point has a set of them."""
+        return bits * len(self.points) <= BITS_MAX
 
     def before(self, given: Sequence[int]) -> tuple[list[int], list[int]]:
         """Return, for each point, the bits that are set on every path to it, and those that are set on some path.

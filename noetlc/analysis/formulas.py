@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise, product
 from typing import Final, TypeAlias
 
@@ -24,6 +24,11 @@ STEP_FAILED = "step.failed"
 
 COMBINATIONS_MAX = 4096
 """Combinations of samples to evaluate. Guards that need more are treated as independent."""
+
+
+NEEDED_TESTS_MAX = 4096
+"""Tests to read for the paths without which one guard cannot hold, each path taking all tests of the guard. Of a guard
+that needs more, only the first paths are known."""
 
 
 class _Sample:
@@ -65,12 +70,43 @@ class OperandTest(Record):
         return hash((self.operand, self.relation, repr(self.constant)))
 
 
-class IfThenElse(Record):
-    """`then` where the condition is true, `otherwise` where it is not."""
+class IfThenElse(Record, cached=True):
+    """`then` where the condition is true, `otherwise` where it is not.
+
+    Formulas share parts: `(a or b) and (c or d) and …` has `n` parts and `2 ** n` paths. So whatever goes through a
+    formula must visit a part once, and not once for each path to it.
+    """
 
     condition: Formula
     then: Formula
     otherwise: Formula
+
+    @property
+    def parts(self) -> tuple[Formula, Formula, Formula]:
+        return self.condition, self.then, self.otherwise
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IfThenElse):
+            return NotImplemented
+        pending: list[tuple[Formula, Formula]] = [(self, other)]
+        seen: set[tuple[int, int]] = set()
+        while pending:
+            one, two = pending.pop()
+            if one is two or (id(one), id(two)) in seen:
+                continue
+            if isinstance(one, IfThenElse) and isinstance(two, IfThenElse) and hash(one) == hash(two):
+                seen.add((id(one), id(two)))
+                pending += zip(one.parts, two.parts, strict=True)
+            elif isinstance(one, IfThenElse) or one != two:
+                return False
+        return True
 
 
 Formula: TypeAlias = bool | OperandTest | IfThenElse
@@ -83,7 +119,11 @@ def if_(condition: Formula, then: Formula, otherwise: Formula) -> Formula:
         otherwise = False
     if then == otherwise:
         return then
-    return condition if then is True and otherwise is False else IfThenElse(condition, then, otherwise)
+    if then is True and otherwise is False:
+        return condition
+    made = IfThenElse(condition, then, otherwise)
+    hash(made)  # now that its parts have theirs: later it would take a recursion as deep as the formula
+    return made
 
 
 def not_(formula: Formula) -> Formula:
@@ -128,14 +168,16 @@ def compare(relation: str, value: object, constant: object) -> bool:
 
 
 def tests_in(formula: Formula) -> Iterator[OperandTest]:
-    """Yield the tests of a formula; a test may come more than once."""
+    """Yield the tests of a formula; a test may come more than once, but those of a shared part come once."""
     pending = [formula]
+    seen: set[int] = set()
     while pending:
         one = pending.pop()
         if isinstance(one, OperandTest):
             yield one
-        elif isinstance(one, IfThenElse):
-            pending += (one.condition, one.then, one.otherwise)
+        elif isinstance(one, IfThenElse) and id(one) not in seen:
+            seen.add(id(one))
+            pending += one.parts
 
 
 def value_of(formula: Formula, samples: Mapping[str, object]) -> bool:
@@ -289,17 +331,32 @@ def needed(guard: Callable[[Facts], Formula], paths: Iterable[str]) -> frozenset
 
     `guard` returns the formula that facts leave of it.
     """
+    every = sorted(set(paths))
+    size = max(len(every), sum(1 for _ in tests_in(guard(NO_FACTS))) if every else 0)
     return frozenset(
-        path for path in paths if verdict(_without_errors(guard(Facts({path: Known(UNDEFINED)})))) is False
+        path
+        for path in every[: max(1, NEEDED_TESTS_MAX // max(size, 1))]
+        if verdict(_without_errors(guard(Facts({path: Known(UNDEFINED)})))) is False
     )
 
 
 def _without_errors(formula: Formula) -> Formula:
     """Replace what orders an undefined value, which is an error, by false."""
-    if isinstance(formula, IfThenElse):
-        return if_(*map(_without_errors, (formula.condition, formula.then, formula.otherwise)))
-    is_error = isinstance(formula, OperandTest) and formula.operand.startswith(_ORDERS_NOTHING)
-    return False if is_error else formula
+    made: dict[int, Formula] = {}
+
+    def replaced(one: Formula) -> Formula:
+        if isinstance(one, OperandTest):
+            return False if one.operand.startswith(_ORDERS_NOTHING) else one
+        return made[id(one)] if isinstance(one, IfThenElse) else one
+
+    pending = [formula] if isinstance(formula, IfThenElse) else []
+    while pending:
+        one = pending[-1]
+        missing = [part for part in one.parts if isinstance(part, IfThenElse) and id(part) not in made]
+        pending += missing
+        if not missing:
+            made[id(pending.pop())] = if_(*map(replaced, one.parts))
+    return replaced(formula)
 
 
 _SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -412,6 +469,20 @@ def text(formula: Formula) -> str:
     if isinstance(formula, OperandTest):
         return formula.operand if formula.relation in TRUTHS else _relation(formula, formula.relation)
     return _conditional(formula)
+
+
+def text_length(formula: Formula) -> int:
+    """Return about how long the text of a formula is, without writing it: shared parts are written at every use."""
+    known: dict[int, int] = {}
+
+    def length(one: Formula) -> int:
+        if not isinstance(one, IfThenElse):
+            return len(text(one))
+        if id(one) not in known:
+            known[id(one)] = sum(map(length, one.parts))
+        return known[id(one)]
+
+    return length(formula)
 
 
 def _relation(test: OperandTest, word: str) -> str:

@@ -253,6 +253,11 @@ class Model(IdentityRecord, cached=True):
         return span_through(offsets, span)
 
     @cached_property
+    def ctx_written(self) -> dict[str, dict[str, Scalar]]:
+        """For each step, the ctx keys that it may write, each with the position of one such write."""
+        return {owner.name: dict(_written(self, owner)) for owner in self.owners if not owner.in_workbook}
+
+    @cached_property
     def owners_by_step(self) -> dict[str, Owner]:
         """The pipelines of steps, by the step's name; of two steps with one name, the first."""
         return {owner.name: owner for owner in reversed(self.owners) if owner.step is not None}
@@ -449,11 +454,6 @@ class KeyRead(IdentityRecord):
     reading: Reading
 
 
-def ctx_written(model: Model) -> dict[str, dict[str, Scalar]]:
-    """Return, for each step, the ctx keys that it may write, each with the position of one such write."""
-    return {owner.name: dict(_written(model, owner, set())) for owner in model.owners if not owner.in_workbook}
-
-
 def needed(model: Model, namespace: str) -> Iterator[KeyRead]:
     optional = {
         use.fields[0].name
@@ -470,8 +470,8 @@ def needed(model: Model, namespace: str) -> Iterator[KeyRead]:
                 yield KeyRead(use.fields[0].name, use.fields[0], reading)
 
 
-def _written(model: Model, owner: Owner, seen: set[str]) -> Iterator[tuple[str, Scalar]]:
-    for one in _with_workbook(model, owner, seen):
+def _written(model: Model, owner: Owner) -> Iterator[tuple[str, Scalar]]:
+    for one in _with_workbook(model, owner):
         for view in model.tasks_by_owner[one]:
             for _, then in thens(view.task):
                 for patch, entry in patches(then):
@@ -479,13 +479,17 @@ def _written(model: Model, owner: Owner, seen: set[str]) -> Iterator[tuple[str, 
                         yield entry.key.text, entry.key
 
 
-def _with_workbook(model: Model, owner: Owner, seen: set[str]) -> Iterator[Owner]:
+def _with_workbook(model: Model, owner: Owner) -> Iterator[Owner]:
     """Yield a pipeline and those of the workbook that it calls, directly or not."""
-    yield owner
     shared = model.workbook
-    for view in model.tasks_by_owner[owner]:
-        named = view.task.get_extra("task") if view.kind == "workbook" else None
-        name = named.text if isinstance(named, Scalar) else ""
-        if name in shared and name not in seen:
-            seen.add(name)
-            yield from _with_workbook(model, shared[name], seen)
+    seen: set[str] = set()
+    pending = [owner]
+    while pending:
+        one = pending.pop()
+        yield one
+        for view in model.tasks_by_owner[one]:
+            named = view.task.get_extra("task") if view.kind == "workbook" else None
+            name = named.text if isinstance(named, Scalar) else ""
+            if name in shared and name not in seen:
+                seen.add(name)
+                pending.append(shared[name])

@@ -7,7 +7,7 @@ exactly if two arcs that fire together lead to them, one to each.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from itertools import accumulate, islice
 from operator import or_
 
 from noetlc.net.moves import Move, arcs_of, firing, joint_firings
@@ -19,6 +19,8 @@ STEPS_MAX = 600
 """Larger nets have too many pairs to list."""
 PAIRS_MAX = 1_000
 """Pairs that are listed for a larger net."""
+OTHERS_MAX = 100
+"""Steps that one race lists; the others are counted."""
 _BATCH = 2_048
 """Steps that are searched together for races."""
 
@@ -27,32 +29,28 @@ class Together:
     """Which pairs of some steps of a net can have tokens at once. Sets of steps are bit masks."""
 
     def __init__(self, reach: Reach, steps: Iterable[int]) -> None:
-        self._bits = {step: 1 << number for number, step in enumerate(steps)}
-        self._steps = list(self._bits)
-        self._beside = dict.fromkeys(self._steps, 0)
+        self.bits = {step: 1 << number for number, step in enumerate(steps)}
+        self._steps = list(self.bits)
         leads_to = self._leads_to(reach)
-        partners: dict[int, int] = {}
+        partners = dict.fromkeys(reach.arrived, 0)
         for step in reach.arrived:
             for target, mask in _partners(reach.net.steps[step], leads_to):
-                partners[target] = partners.get(target, 0) | mask
-        for target, mask in partners.items():
-            for step in self._in(leads_to[target]):
-                self._beside[step] |= mask
+                partners[target] |= mask
+        self.beside = self._passed_on(reach, partners)
+        """For each step, those that can have a token while it has."""
 
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Yield each pair that can have tokens at once, the lower index first; a step may be paired with itself."""
-        for step, mask in self._beside.items():
-            yield from ((step, other) for other in self._in(mask) if step <= other)
+        for step, mask in self.beside.items():
+            yield from ((step, other) for other in self.steps_in(mask) if step <= other)
 
-    def beside(self, step: int) -> list[int]:
-        """Return the steps that can have a token while this one has."""
-        return list(self._in(self._beside[step]))
-
-    def _in(self, mask: int) -> Iterator[int]:
-        while mask:
-            lowest = mask & -mask
-            yield self._steps[lowest.bit_length() - 1]
-            mask ^= lowest
+    def steps_in(self, mask: int) -> Iterator[int]:
+        """Yield the steps of a set, in order."""
+        digits = bin(mask)[:1:-1]
+        at = digits.find("1")
+        while at >= 0:
+            yield self._steps[at]
+            at = digits.find("1", at + 1)
 
     def _leads_to(self, reach: Reach) -> dict[int, int]:
         """Return, for each step, which of our steps a token from there can reach."""
@@ -61,7 +59,7 @@ class Together:
         for number, members in enumerate(reach.components):
             mask = 0
             for step in members:
-                mask |= self._bits.get(step, 0)
+                mask |= self.bits.get(step, 0)
                 for arc in reach.paths.onward[step]:
                     target = reach.component_of[arc.target]
                     mask |= masks[target] if target != number else 0
@@ -69,22 +67,41 @@ class Together:
             found.update(dict.fromkeys(members, mask))
         return found
 
+    def _passed_on(self, reach: Reach, partners: dict[int, int]) -> dict[int, int]:
+        """Return, for each of our steps, the partners of all steps from which a token can reach it."""
+        masks = [0] * len(reach.components)
+        found = dict.fromkeys(self._steps, 0)
+        for number in reversed(range(len(masks))):  # sources come last
+            members = reach.components[number]
+            for step in members:
+                masks[number] |= partners[step]
+            for step in members:
+                if step in found:
+                    found[step] = masks[number]
+                for arc in reach.paths.onward[step]:
+                    masks[reach.component_of[arc.target]] |= masks[number]
+        return found
+
 
 def _partners(step: NetStep, leads_to: dict[int, int]) -> Iterator[tuple[int, int]]:
     """Yield the target of each arc of a step, with what tokens of arcs that fire together with it can reach."""
     for ending in step.endings if step.can_run else ():
-        masks = [_mask(step, arcs_of(choice), leads_to) for choice in ending.choices]
-        before = list(accumulate(masks, or_, initial=0))
-        after = list(accumulate(reversed(masks), or_, initial=0))[::-1]
-        for number, choice in enumerate(ending.choices):
-            elsewhere = before[number] | after[number + 1]
+        choices = _all_but_one([_union(step, arcs_of(choice), leads_to) for choice in ending.choices])
+        for choice, elsewhere in zip(ending.choices, choices, strict=True):
             for alternative in choice:
-                for arc in alternative:
-                    beside = [other for other in alternative if other != arc]
-                    yield step.arcs[arc].target, elsewhere | _mask(step, beside, leads_to)
+                targets = [step.arcs[arc].target for arc in alternative]
+                masks = _all_but_one([leads_to[target] for target in targets])
+                yield from ((target, elsewhere | mask) for target, mask in zip(targets, masks, strict=True))
 
 
-def _mask(step: NetStep, arcs: Iterable[int], leads_to: dict[int, int]) -> int:
+def _all_but_one(masks: list[int]) -> list[int]:
+    """Return, for each of some sets, the union of the others."""
+    before = list(accumulate(masks, or_, initial=0))
+    after = list(accumulate(reversed(masks), or_, initial=0))[::-1]
+    return [before[number] | after[number + 1] for number in range(len(masks))]
+
+
+def _union(step: NetStep, arcs: Iterable[int], leads_to: dict[int, int]) -> int:
     mask = 0
     for arc in arcs:
         mask |= leads_to[step.arcs[arc].target]
@@ -152,7 +169,9 @@ class Race(Record):
     key: str
     writer: int
     others: tuple[int, ...]
-    """May contain the writer itself: a second run of it."""
+    """The first of them. May contain the writer itself: a second run of it."""
+    count: int
+    """How many there are."""
 
 
 def races(reach: Reach) -> Iterator[Race]:
@@ -160,46 +179,53 @@ def races(reach: Reach) -> Iterator[Race]:
     touching = _touching(reach)
     ordered = _ordered_by_gates(reach)
     for keys in _batches(touching):
-        steps = sorted({step for key in keys for step in touching[key]})
-        together = Together(reach, steps)
-        beside = {step: set(together.beside(step)) for step in steps}
+        together = Together(reach, sorted({step for key in keys for step in touching[key]}))
         for key in keys:
-            for step in touching[key]:
-                beside[step] -= ordered.get(step, set())
-            yield from _races(reach, key, touching[key], beside)
+            yield from _races(reach, key, touching[key], together, ordered)
 
 
 def _ordered_by_gates(reach: Reach) -> dict[int, set[int]]:
     """Return the steps that are not beside one another because one gate waits for what only the other step writes."""
+    writers: dict[str, list[int]] = {}
+    for step in reach.net.steps:
+        for key in step.writes:
+            writers.setdefault(key, []).append(step.index)
     found: dict[int, set[int]] = {}
     for waiting in reach.net.steps:
         for key in waiting.awaits:
-            writers = [step.index for step in reach.net.steps if key in step.writes]
-            if len(writers) == 1 and writers[0] != waiting.index:
-                found.setdefault(waiting.index, set()).add(writers[0])
-                found.setdefault(writers[0], set()).add(waiting.index)
+            match writers.get(key, ()):
+                case [writer] if writer != waiting.index:
+                    found.setdefault(waiting.index, set()).add(writer)
+                    found.setdefault(writer, set()).add(waiting.index)
     return found
 
 
-def _races(reach: Reach, key: str, touching: list[int], beside: dict[int, set[int]]) -> Iterator[Race]:
-    reported: set[int] = set()
+def _races(
+    reach: Reach, key: str, touching: list[int], together: Together, ordered: dict[int, set[int]]
+) -> Iterator[Race]:
+    bits = together.bits
+    unreported = sum(bits[step] for step in touching)
     for step in touching:
         if key not in reach.net.steps[step].writes:
             continue
-        others = tuple(other for other in touching if other in beside[step] and other not in reported)
+        others = together.beside[step] & unreported
+        for other in ordered.get(step, ()):
+            others &= ~bits.get(other, 0)
         if others:
-            yield Race(key, step, others)
-        reported.add(step)
+            yield Race(key, step, tuple(islice(together.steps_in(others), OTHERS_MAX)), others.bit_count())
+        unreported &= ~bits[step]
 
 
 def _touching(reach: Reach) -> dict[str, list[int]]:
-    """Return, for each key that some step writes, the steps that read or write it and can run."""
+    """Return, for each key that some step writes, the steps that read or write it and can run; not all of thousands."""
     live = [reach.net.steps[step] for step in reach.arrived if reach.runs(step)]
     written = {key for step in live for key in step.writes}
     found: dict[str, list[int]] = {}
     for step in live:
         for key in sorted(written & (step.reads | step.writes)):
-            found.setdefault(key, []).append(step.index)
+            steps = found.setdefault(key, [])
+            if len(steps) < _BATCH:
+                steps.append(step.index)
     return found
 
 

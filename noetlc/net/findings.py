@@ -202,9 +202,9 @@ class NetFindings(Record, cached=True):
         if not any(step.inclusive for step in self.reach.net.steps):
             return
         for race in races(self.reach):
-            others = ["a second run of it" if n == race.writer else f"`{self._name(n)}`" for n in race.others]
-            more = f" and {len(others) - _NAMES_MAX} more" if len(others) > _NAMES_MAX else ""
-            beside = ", ".join(others[:_NAMES_MAX]) + more
+            named = race.others[:_NAMES_MAX]
+            others = ["a second run of it" if n == race.writer else f"`{self._name(n)}`" for n in named]
+            beside = ", ".join(others) + (f" and {race.count - len(named)} more" if race.count > len(named) else "")
             yield NetFinding(
                 RACE,
                 NetFindingKind.RACE,
@@ -214,9 +214,7 @@ class NetFindings(Record, cached=True):
                 partial(together_moves, self.reach, race.writer, race.others[0]),
                 steps=race.others,
                 key=race.key,
-                related=tuple(
-                    (n, "this step reads or writes it too") for n in race.others[:_NAMES_MAX] if n != race.writer
-                ),
+                related=tuple((n, "this step reads or writes it too") for n in named if n != race.writer),
             )
 
     def critical_steps(self) -> Iterator[int]:

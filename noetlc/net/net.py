@@ -26,6 +26,7 @@ from noetlc.analysis.formulas import (
     Formula,
     event_facts,
     text,
+    text_length,
     verdict,
 )
 from noetlc.analysis.routers import Choice, choices, covering
@@ -269,6 +270,8 @@ def build_net(name: str, path: str, steps: Sequence[StepSummary], entry: str, fi
     return Net(name, path, made, numbers[entry], None if final is None else numbers[final])
 
 
+LABEL_CHARS_MAX = 1_000
+"""A formula whose text is longer labels no arc: the label is the guard as it is written."""
 _ROUTERS_CACHED = 4096
 _guards: dict[tuple[object, ...], list[Formula]] = {}
 _choices: dict[tuple[object, ...], tuple[Choice, ...]] = {}
@@ -326,7 +329,9 @@ class _Builder:
 
     def _label(self, arc: ArcSummary) -> str:
         if arc.text and arc.text not in _labels:
-            _labels[arc.text] = text(arc.guard(NO_FACTS))
+            formula = arc.guard(NO_FACTS)
+            is_short = text_length(formula) <= LABEL_CHARS_MAX
+            _labels[arc.text] = text(formula) if is_short else " ".join(arc.text.split())
         return _labels[arc.text] if arc.text else ""
 
     def _arcs(self, source: int, step: StepSummary, endings: tuple[Boundary, ...]) -> tuple[NetArc, ...]:

@@ -122,9 +122,7 @@ def _label_to_come(model: Model, site: Site, label: str) -> tuple[str, str] | No
     flow = model.flows.get(owner) if owner else None
     if task is None or flow is None or not flow.is_certain or site.rule or label in model.steps_by_name:
         return None
-    runs = [int(point.view is not None and point.view.label == label) for point in flow.points]
-    before = dict(zip((id(point.entry) for point in flow.points), flow.before(runs)[1], strict=True))
-    if not any(runs) or before.get(id(task.task), 1):
+    if flow.may_have_run(label, task.task):
         return None
     return (
         f"`{label}` is the result of task `{label}`, which cannot have run before `{task.label}`",

@@ -1,6 +1,6 @@
 from collections.abc import Iterable
 
-from noetlc.analysis.model import Owner, TaskView, ctx_written, thens
+from noetlc.analysis.model import Owner, TaskView, thens
 from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax import ast
 
@@ -54,7 +54,7 @@ def writers_without_loop(model: Model, owner: Owner) -> list[tuple[TaskView, ast
 def _as_ctx(model: Model, owner: Owner, writers: list[ast.Then]) -> Fix | None:
     """Return the fix that moves the step's `iter` to `ctx`; None where `ctx` has one of its names already."""
     names = written_names(writers)
-    if any(then.set_ctx for then in writers) or any(not names.isdisjoint(keys) for keys in ctx_written(model).values()):
+    if any(then.set_ctx for then in writers) or any(not names.isdisjoint(keys) for keys in model.ctx_written.values()):
         return None
     places = [(then.key_span("set_iter"), "set_iter", "set_ctx") for then in writers]
     for reading in model.readings:

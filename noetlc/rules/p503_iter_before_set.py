@@ -102,6 +102,8 @@ def _writes(model: Model, owner: Owner) -> _Writes | None:
         return None
     bits: dict[str, int] = {}
     given_by_point = [_set_by(point.entry, bits) for point in flow.points]
+    if not flow.can_follow(len(bits)):
+        return None
     surely, maybe = flow.before(given_by_point)
     iterator = owner.loops[-1].iterator
     return _Writes(bits, surely, maybe, _numbers(flow), given_fields("iter") | ({iterator.text} if iterator else set()))

@@ -1,4 +1,4 @@
-from noetlc.analysis.model import KeyRead, ctx_written, needed
+from noetlc.analysis.model import KeyRead, needed
 from noetlc.net.source import SourceNet, Without, source_net
 from noetlc.rules.p324_misplaced_patch import may_write_ctx
 from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
@@ -52,7 +52,7 @@ class CtxNotOnEveryPath(Rule):
         found = source_net(model) if reads else None
         if found is None:
             return
-        written = ctx_written(model)
+        written = model.ctx_written
         writers = _writers(found, written)
         reported: set[tuple[str, str]] = set()
         without = Without(found)

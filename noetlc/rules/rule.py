@@ -191,10 +191,8 @@ def _written_span(model: Model, found: NetFinding) -> Span | None:
     """Return where a step writes the key that a race is about."""
     if not found.key:
         return None
-    from noetlc.analysis.model import ctx_written
-
     name = model.steps[found.step].step
-    place = ctx_written(model)[name.text].get(found.key) if name else None
+    place = model.ctx_written[name.text].get(found.key) if name else None
     return place.span if place else None
 
 
