@@ -40,8 +40,13 @@ def _equal(name: str) -> Callable[[Any, Shown], Iterator[str]]:
 
 def _failures(expected: list[Any], shown: Shown) -> Iterator[str]:
     found = [failure | {"line": _line(failure)} for failure in shown["failures"]]
-    if not fits(expected, found):
+    fields = [{key: value for key, value in wanted.items() if key != "says"} for wanted in expected]
+    if not fits(fields, found):
         yield f"failures are {found}"
+        return
+    for wanted, failure in zip(expected, found, strict=True):
+        if wanted.get("says", "") not in failure["error"]["message"]:
+            yield f"a failure does not say {wanted['says']!r}: {failure['error']['message']}"
 
 
 def _line(failure: Shown) -> int:

@@ -13,7 +13,7 @@ from noetlvm.bytecode.codec.container import MAGIC
 from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.loaded import Bundle, LoadedProgram, load_program
-from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
+from noetlvm.server.credentials import Credentials, KnownSecrets, Resolve, UnresolvedError
 from noetlvm.store.interface import Action
 from noetlvm.testing.result import RunResult
 from noetlvm.testing.script import Script, ScriptError, Scripts
@@ -87,13 +87,14 @@ def _text(playbook: str | PathLike[str]) -> str:
 
 def resolver_of(keychain: Callable[[], Mapping[str, Any]]) -> Resolve:
     """Return what resolves the entries of a test's keychain, each time as it is then."""
+    known = KnownSecrets()
 
     def resolve(declared: tuple[KeychainEntry, ...]) -> Credentials:
-        known = keychain() if declared else {}
-        missing = [one.name for one in declared if one.name not in known]
+        given = keychain() if declared else {}
+        missing = [one.name for one in declared if one.name not in given]
         if missing:
             raise UnresolvedError(f"the keychain entry `{missing[0]}` is not in the test's keychain")
-        entries = {one.name: known[one.name] for one in declared}
-        return Credentials(entries, secret_texts(entries))
+        entries = {one.name: given[one.name] for one in declared}
+        return Credentials(entries, secret_texts(entries), known)
 
     return resolve

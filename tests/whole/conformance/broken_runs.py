@@ -288,6 +288,13 @@ DECISIONS = (
     _run("children-run-out", d.limits_with(max_children=100), "S62-2"),
     _run("ctx-keys-in-order", d.shadowed(loops, "sorted", list), "S65-2"),
     _run("loop-failures-in-index-order", d.shadowed(settling, "sorted", lambda found, **_: list(found)), "S65-3 S54-1"),
+    _run("mask-in-iter-is-refused", d.masks_are_values, "S64-2"),
+    _run("mask-in-args-is-refused", d.masks_are_values, "S64-2"),
+    _run("mask-in-a-childs-workload-is-refused", d.masks_are_values, "S64-2"),
+    _run("mask-in-ctx-is-refused", replaced(scope, "run_again", lambda _: ""), "S64-3"),
+    _run("mask-in-iter-is-refused", replaced(scope, "run_again", lambda _: ""), "S64-3"),
+    _run("child-masks-secrets-of-its-parent", d.secrets_of_one_execution, "S64-4 S45-1"),
+    _run("parent-masks-secrets-of-its-child", d.secrets_of_one_execution, "S64-4"),
 )
 
 ENVELOPES: dict[str, tuple[str, Break]] = {

@@ -26,6 +26,7 @@ from noetlvm.machine.settling import Settling
 from noetlvm.machine.time_limits import TimeLimits
 from noetlvm.record import changed
 from noetlvm.server import server
+from noetlvm.server.credentials import Credentials
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing import script
 from noetlvm.testing.script import Answer
@@ -431,3 +432,13 @@ _ENVELOPE = envelopes.envelope
 
 def envelope_without_trace(*given: Any) -> dict[str, Any]:
     return {key: value for key, value in _ENVELOPE(*given).items() if key != "trace_id"}
+
+
+def secrets_of_one_execution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An execution masks its own secrets only."""
+    made = Credentials.__init__
+
+    def alone(self: Credentials, entries: Any = None, secrets: Any = (), known: Any = None) -> None:
+        made(self, entries, secrets)
+
+    monkeypatch.setattr(Credentials, "__init__", alone)

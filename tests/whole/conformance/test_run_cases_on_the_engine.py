@@ -10,17 +10,15 @@ from typing import Any
 import pytest
 
 from noetlvm.bridge import compile_texts
-from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.engine.engine import Engine
-from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.instructions import CallTool
 from noetlvm.machine.loaded import Bundle, load_program
 from noetlvm.machine.payload import Offload
 from noetlvm.replay.exact import replay_exactly
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import Credentials, UnresolvedError
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing.__main__ import run_given
+from noetlvm.testing.run_playbook import resolver_of
 from noetlvm.testing.script import Script
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from tests.fake_clock import FakeClock
@@ -61,15 +59,6 @@ class ScriptedTools:
         """Nothing is held."""
 
 
-def resolver(keychain: dict[str, Any]) -> Any:
-    def resolve(declared: tuple[KeychainEntry, ...]) -> Credentials:
-        if any(one.name not in keychain for one in declared):
-            raise UnresolvedError("it is not there")
-        return Credentials(keychain, secret_texts(keychain)) if declared else Credentials()
-
-    return resolve
-
-
 @pytest.mark.parametrize(
     "case", [case for case in read_cases("run") if is_for_one_worker(case)], ids=lambda case: case.id
 )
@@ -81,7 +70,7 @@ def test_the_engine_ends_where_the_machine_does(case: Case) -> None:
     async def run() -> Engine:
         tools = ScriptedTools(given.get("tools", {}), clock)
         engine = Engine(
-            store, results, tools, clock=clock, resolve=resolver(given.get("keychain", {})), max_parallel=100
+            store, results, tools, clock=clock, resolve=resolver_of(lambda: given.get("keychain", {})), max_parallel=100
         )
         engine.start(Bundle.of(compile_texts(texts)), given.get("payload", {}), "test", ctx=given.get("ctx"))
         await asyncio.wait_for(engine.run(), 60)
