@@ -284,6 +284,8 @@ DECISIONS = (
     _run("reducers-of-nested-loops", d.counts_are_summed, "S58-2"),
     _run("admit-never-is-rejected", d.waiting_tokens_fail, "S59-2"),
     _run("ctx-patched-names-its-writer", replaced(Settling, "patch_ctx", d.patch_of_nobody), "S61-5"),
+    _run("cancelled-work-ends", replaced(Settling, "_stop_task", lambda *_: None), "S61-8"),
+    _run("cancelled-work-ends", b.hidden("step.failed"), "S21-4"),
     _run("keychain-before-the-first-token", replaced(decide, "refused", lambda *_: ()), "S61-4"),
     _run("children-run-out", d.limits_with(max_children=100), "S62-2"),
     _run("ctx-keys-in-order", d.shadowed(loops, "sorted", list), "S65-2"),
