@@ -20,6 +20,7 @@ from base64 import b32encode, b32hexencode, b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any, NamedTuple, TypeAlias
+from unicodedata import normalize
 from urllib.parse import quote, quote_plus
 
 from noetlvm.data.encoding import MASK
@@ -86,7 +87,9 @@ class Redactor:
         self._clues = tuple({clue.part: clue for whole in sorted(distinct) for clue in _clues(whole)}.values())
         self._blocks = frozenset(block for clue in self._clues for block in _blocks_within(clue.part))
         self._pairs = tuple(pair for whole in sorted(distinct) for pair in _pair(whole))
-        self._exact = tuple(sorted({part for form in every for part in _exact_parts(form)}))
+        exact = {part for form in every for part in _exact_parts(form)}
+        exact |= {form for secret in self._known if len(secret) >= SHORT for form in _exact_forms(secret)}
+        self._exact = tuple(sorted(exact))
         self._short = frozenset(_bytes(secret) for secret in self._known if len(secret) < SHORT)
 
     def redact(self, value: Any) -> Any:
@@ -116,7 +119,7 @@ class Redactor:
             spans += self._exact_spans(stream)
         if not self._short.isdisjoint(texts):
             spans += self._short_spans(texts)
-        return _cut_all(texts, _merged(spans)) if spans else None
+        return _cut_all(texts, _merged(_of_characters(stream, spans))) if spans else None
 
     def _may_hold(self, plain: bytes) -> bool:
         """Return whether a value can contain a secret at all, by a cheap test."""
@@ -159,7 +162,8 @@ def forms(secret: str) -> set[bytes]:
     encoded = {*_base64_forms(data), data.hex().encode(), data.hex().upper().encode()}
     escaped = {_bytes(text) for text in _escaped(secret, data)}
     once = {data, _bytes(secret[::-1]), *encoded, *escaped}
-    alone = {*_base32_forms(data), *_wide_forms(secret), *_case_forms(secret), _misread(data)}
+    alone = {*_base32_forms(data), *_wide_forms(secret), *_other_letters(secret), *_misread(data)}
+    alone |= {_bytes(text) for text in _numbered(secret, data)}
     twice = {form for inner in once for form in _base64_forms(inner)}
     twice |= {form for inner in encoded for form in (inner.hex().encode(), inner[::-1], _bytes(quote(inner, safe="")))}
     twice |= {_bytes(quote(inner, safe="")) for inner in escaped}
@@ -184,22 +188,24 @@ def _base32_forms(data: bytes) -> Iterator[bytes]:
 
 
 def _wide_forms(secret: str) -> Iterator[bytes]:
-    """Yield UTF-16 in both byte orders, also encoded: other systems write text so."""
-    for order in ("utf-16-le", "utf-16-be"):
+    """Yield UTF-16 in both byte orders, also encoded, and read in the other order: other systems write text so."""
+    for order, other in (("utf-16-le", "utf-16-be"), ("utf-16-be", "utf-16-le")):
         data = secret.encode(order, "surrogatepass")
-        yield from (data, _misread(data), data.hex().encode(), *_base64_forms(data))
+        yield from (data, *_misread(data), data.hex().encode(), *_base64_forms(data))
+        yield _bytes(data.decode(other, "surrogatepass"))
 
 
-def _misread(data: bytes) -> bytes:
-    """Return bytes as they are recorded by what took each for a character (Latin-1)."""
-    return _bytes(data.decode("latin-1"))
+def _misread(data: bytes) -> Iterator[bytes]:
+    """Yield bytes as they are recorded by what took each for a character, as browsers do: Windows-1252 has gaps."""
+    yield _bytes(data.decode("latin-1"))
+    yield _bytes("".join(bytes((byte,)).decode("cp1252", "ignore") or chr(byte) for byte in data))
 
 
-def _case_forms(secret: str) -> Iterator[bytes]:
-    """Yield other cases of letters that are not ASCII: of ASCII letters, any case is found."""
+def _other_letters(secret: str) -> Iterator[bytes]:
+    """Yield other cases and compositions of letters that are not ASCII: of ASCII letters, any case is found."""
     if secret.isascii():
         return
-    for changed in {secret.upper(), secret.lower(), secret.title(), secret.capitalize(), secret.swapcase()}:
+    for changed in _cases(secret) | {normalize(form, secret) for form in ("NFC", "NFD", "NFKC", "NFKD")}:
         yield _bytes(changed)
         for ascii_only in (True, False):
             yield _bytes(json.dumps(changed, ensure_ascii=ascii_only)[1:-1])
@@ -214,6 +220,33 @@ def _escaped(secret: str, data: bytes) -> Iterator[str]:
     yield escape(secret)
     yield repr(data)[2:-1]
     yield ascii(secret)[1:-1]
+
+
+def _numbered(secret: str, data: bytes) -> Iterator[str]:
+    """Yield the secret with the numbers of its characters or bytes, of all of them or of those that are not ASCII."""
+    yield from ("".join(f"{mark}{byte:02x}" for byte in data) for mark in ("\\x", "0x"))
+    for numbered in ("&#{};", "&#x{:x};", "\\u{:04x}"):
+        yield "".join(numbered.format(ord(character)) for character in secret)
+    if not secret.isascii():
+        for numbered in ("&#{};", "&#x{:x};"):
+            yield "".join(escape(one) if one.isascii() else numbered.format(ord(one)) for one in secret)
+
+
+def _cases(secret: str) -> set[str]:
+    return {secret.upper(), secret.lower(), secret.title(), secret.capitalize(), secret.swapcase()}
+
+
+def _exact_forms(secret: str) -> Iterator[bytes]:
+    """Yield a secret of few letters in other cases, and with its characters apart; one of many is found so anyway."""
+    if len(_plain(_bytes(secret))) >= DISTINCT:
+        return
+    yield from map(_bytes, _cases(secret))
+    if len(secret) >= DISTINCT and len(set(secret)) >= VARIED:
+        for between in _SEPARATORS:
+            yield between.join(map(_bytes, secret))
+
+
+_SEPARATORS = (_BETWEEN, b" ", b"-", b"_", b",", b", ", b".", b":", b";", b"/", b"|", b"\n", b"\t")
 
 
 def _clues(whole: bytes) -> Iterator[_Clue]:
@@ -292,6 +325,16 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
         else:
             merged.append((start, end))
     return merged
+
+
+def _of_characters(stream: bytes, spans: Iterable[Span]) -> Iterator[Span]:
+    """Yield spans that begin and end between characters: forms may have the first bytes of one in common."""
+    for start, end in spans:
+        while start and stream[start] & 0xC0 == 0x80:
+            start -= 1
+        while end < len(stream) and stream[end] & 0xC0 == 0x80:
+            end += 1
+        yield start, end
 
 
 def _in_stream(stream: bytes, spans: list[Span]) -> list[Span]:

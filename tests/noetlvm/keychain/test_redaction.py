@@ -8,7 +8,8 @@ import json
 import string
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
+from unicodedata import normalize
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -69,6 +70,13 @@ FORMS |= {
     "utf-16 big": lambda text: text.encode("utf-16-be").decode("latin-1"),
     "utf-16 base64": lambda text: base64.b64encode(text.encode("utf-16")).decode(),
     "utf-16 hex": lambda text: text.encode("utf-16-be").hex(),
+    "utf-16 in the other order": lambda text: text.encode("utf-16-be").decode("utf-16-le"),
+    "escape sequences of bytes": lambda text: "".join(f"\\x{byte:02x}" for byte in text.encode()),
+    "bytes in C": lambda text: ", ".join(f"0x{byte:02X}" for byte in text.encode()),
+    "escape sequences of characters": lambda text: "".join(f"\\u{ord(one):04x}" for one in text),
+    "character references": lambda text: "".join(f"&#{ord(one)};" for one in text),
+    "hexadecimal character references": lambda text: "".join(f"&#x{ord(one):X};" for one in text),
+    "html in ASCII": lambda text: html.escape(text).encode("ascii", "xmlcharrefreplace").decode(),
 }
 NAMED_FORMS = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 
@@ -270,3 +278,39 @@ def test_letters_that_are_not_ascii_are_masked_in_another_case_too(change: Calla
     secret = "Пароль-Құпия-Straße"
     for value in (change(secret), {"a": json.dumps(change(secret))}, [f"x {change(secret)} y"]):
         assert not find_canaries(seen(Redactor([secret]).redact(value)), change(secret))
+
+
+@pytest.mark.parametrize("secret", ["!@#$%^&*()_+{}|:<>?~", "@#$%^&*!", "{[(<1>)]}"])
+@pytest.mark.parametrize("between", [" ", "-", ", ", ".", "\n"])
+def test_a_secret_of_punctuation_is_masked_with_its_characters_apart(secret: str, between: str) -> None:
+    redact = Redactor([secret]).redact
+    assert redact(f"<{between.join(secret)}>") == f"<{MASK}>"
+    assert redact(["a", *secret]) == ["a", *[MASK] * len(secret)]
+
+
+@pytest.mark.parametrize("change", [str.upper, str.lower, str.swapcase])
+def test_a_secret_of_few_letters_is_masked_in_another_case_too(change: Callable[[str], str]) -> None:
+    assert Redactor(["Qx7$p"]).redact(f"<{change('Qx7$p')}>") == f"<{MASK}>"
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_composed_and_decomposed_letters_are_masked(form: Literal["NFC", "NFD", "NFKC", "NFKD"]) -> None:
+    for secret in (normalize("NFC", "Ωμέγα-Σίσυφος-йё"), normalize("NFD", "Ωμέγα-Σίσυφος-йё")):
+        assert Redactor([secret]).redact(f"<{normalize(form, secret)}>") == f"<{MASK}>"
+
+
+def test_utf_8_that_is_read_as_windows_1252_is_masked() -> None:
+    secret = "naïve-Schlüssel-Straße"
+    assert Redactor([secret]).redact(f"<{secret.encode().decode('cp1252')}>") == f"<{MASK}>"
+
+
+def test_a_text_that_has_bytes_of_a_secret_is_cut_between_characters() -> None:
+    """Letters in another case have their first byte in common, and a part is extended as far as it agrees."""
+    secret = "Ωμέγα-Σίσυφος-ς"
+    assert MASK in Redactor([secret]).redact(secret.casefold())
+
+
+@settings(deadline=None)
+@given(st.text("еёжзийЕЁЖЗИЙ", min_size=6, max_size=20), st.text("еёжзийЕЁЖЗИЙ", min_size=6, max_size=20))
+def test_any_text_stays_one(secret: str, text: str) -> None:
+    Redactor([secret]).redact([secret[:-1] + text, text + secret[1:], secret.casefold()])
