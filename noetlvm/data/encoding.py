@@ -16,6 +16,9 @@ MASK = "***"
 _REFERENCE, _INTEGER, _TUPLE = 1, 2, 3
 """Codes of msgpack extension types."""
 
+INTEGER_BITS_MAX = 14_000
+"""Python converts no integers of more than 4,300 digits to text, so nothing could show a larger one."""
+
 _PLAIN = (dict, list, str, int, float)
 """An instance of a subtype of one of these is encoded as that type."""
 
@@ -58,6 +61,8 @@ class _Encoder(threading.local):
         if isinstance(value, tuple):
             return ExtType(_TUPLE, packb(list(value), default=self._extended, strict_types=True))
         if kind is int:
+            if value.bit_length() > INTEGER_BITS_MAX:
+                raise TypeError(f"a number of more than {INTEGER_BITS_MAX:,} bits is not data; give it as text")
             return ExtType(_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
         plain: Any = next((plain for plain in _PLAIN if isinstance(value, plain)), None)
         if plain is not None:

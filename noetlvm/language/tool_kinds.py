@@ -192,6 +192,10 @@ def module_of(name: str) -> str | None:
     return _BUILTIN.get(name) or next(entry.module for entry in _entry_points() if entry.name == name)
 
 
+def is_builtin(name: str) -> bool:
+    return name in _BUILTIN
+
+
 def why_unusable(name: str) -> str | None:
     """Explain why `find_kind` does not find a kind that a plugin offers; None if no plugin offers it."""
     found = None if name in _BUILTIN else _plugin(name)

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import UnencodableError
 from noetlvm.data.event import Event, Recorded
+from noetlvm.expr.errors import ExpressionError
+from noetlvm.expr.operations import require_whole
 from noetlvm.language.names import NAME_CHARS_MAX, has_control, is_key
 from noetlvm.language.placement import POOL_CHARS_MAX
 from noetlvm.limits import ARGS_BYTES_MAX, runtime_objection
@@ -200,11 +202,16 @@ def objection_to(playbook: LoadedPlaybook, payload: dict[str, Any], ctx: dict[st
         return f"the name of a worker pool is too long or has a control character: {pools[0][:POOL_CHARS_MAX]!r}"
     odd = [key for key in ctx if not isinstance(key, str) or not is_key(key)]
     if odd:
-        return f"the keys of `ctx` are plain names, and `{str(odd[0])[:NAME_CHARS_MAX]}` is none"
+        shown = str(odd[0])[:NAME_CHARS_MAX].encode("utf-8", "backslashreplace").decode()
+        return f"the keys of `ctx` are plain names, and `{shown}` is none"
     try:
+        require_whole(payload, "payload")
+        require_whole(ctx, "ctx")
         offload.fit(payload)
         offload.fit(deep_merge(playbook.workload, payload))
         offload.fit(ctx, ARGS_BYTES_MAX)
     except (TooLargeError, UnencodableError) as problem:
         return f"the request cannot be recorded: {problem}"
+    except ExpressionError as problem:
+        return f"the request cannot be recorded: {problem.message}"
     return ""

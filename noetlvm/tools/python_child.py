@@ -444,7 +444,7 @@ TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 def outcome(task: dict[str, Any]) -> tuple[bytes, bool]:
     """Run the code and return `{result}` or `{error}` as JSON, and whether it succeeded."""
     try:
-        return json.dumps({"result": plain(run(task), "result")}, ensure_ascii=False).encode(), True
+        return json.dumps({"result": plain_result(run(task))}, ensure_ascii=False).encode(), True
     except BaseException as failed:  # whatever the code raises is its outcome, also `SystemExit`
         return json.dumps({"error": described(failed)}).encode(), False
     finally:
@@ -540,11 +540,21 @@ def imported(libs: dict[str, str]) -> dict[str, Any]:
     return found
 
 
+def plain_result(value: Any) -> Any:
+    """Return a result as plain data. Raises TypeError or ValueError."""
+    try:
+        return plain(value, "result")
+    except RecursionError:
+        raise ValueError("`result` is nested too deeply, or contains itself") from None
+
+
 def plain(value: Any, place: str) -> Any:
     """Return the value as plain data. Raises TypeError or ValueError with the position of what is not."""
     if isinstance(value, int) and abs(value) >= NUMBER_MAX:
         raise ValueError(f"`{place}` has too many digits; give it as text")
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, str):
+        return plain_text(value, place)
+    if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, list | tuple):
         return [plain(item, f"{place}[{index}]") for index, item in enumerate(value)]
@@ -554,7 +564,14 @@ def plain(value: Any, place: str) -> Any:
     for key in value:
         if not isinstance(key, str):
             raise TypeError(f"`{place}` has the key {key!r}; keys must be text")
+        plain_text(key, f"a key of {place}")
     return {key: plain(item, f"{place}.{key}") for key, item in value.items()}
+
+
+def plain_text(value: str, place: str) -> str:
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError(f"`{place}` has a lone surrogate, which is not text; decode its bytes with `errors='replace'`")
+    return value
 
 
 def described(failed: BaseException) -> dict[str, Any]:

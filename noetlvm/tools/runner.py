@@ -9,8 +9,9 @@ from importlib import import_module
 from typing import Any
 
 from noetlvm.expr.errors import ExpressionError
+from noetlvm.expr.operations import require_whole
 from noetlvm.language.scopes import FIELDS
-from noetlvm.language.tool_kinds import PLUGIN_KINDS, ToolKind, find_kind, module_of, why_unusable
+from noetlvm.language.tool_kinds import PLUGIN_KINDS, ToolKind, find_kind, is_builtin, module_of, why_unusable
 from noetlvm.limits import KIND_CHARS_MAX
 from noetlvm.tools.call import Outcome, Resources, Tool, ToolCall, error, outcome_at_once
 from noetlvm.tools.inputs import InputError, plain, prepared
@@ -30,7 +31,8 @@ class ToolRunner:
         kind, tool = find_kind(call.kind), find_tool(call.kind)
         if kind is None or tool is None:
             return error("tool", f"the tool `{call.kind}` cannot be run: {_why_not(call.kind)}")
-        return _empty_parts(kind) | _shaped(call.kind, await self._limited(kind, tool, call))
+        outcome = _empty_parts(kind) | _shaped(call.kind, await self._limited(kind, tool, call))
+        return outcome if is_builtin(call.kind) else _with_text_keys(call.kind, outcome)
 
     async def close(self) -> None:
         await self._resources.close()
@@ -115,6 +117,15 @@ def _shaped(kind: str, outcome: Any) -> Outcome:
         "details": problem.get("details") or {},
     }
     return {"result": None, **outcome, "error": shaped}
+
+
+def _with_text_keys(kind: str, outcome: Outcome) -> Outcome:
+    """Return the outcome of a plugin, or an error if it has a key that JSON does not have."""
+    try:
+        require_whole(outcome, "outcome")
+    except ExpressionError as problem:
+        return error("tool", f"the tool `{kind}` returned no plain data: {problem.message}")
+    return outcome
 
 
 def _empty_parts(kind: ToolKind) -> Outcome:

@@ -322,11 +322,20 @@ def assert_refused(session: Session, why: str) -> None:
     assert session.tools.calls == []
 
 
-def test_a_request_that_cannot_be_recorded_leaves_a_log_that_says_why() -> None:
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [
+        ({f"key_{number}": "x" * 40 for number in range(20_000)}, "cannot be recorded"),
+        ({"a": {1: 2}}, "cannot be recorded: `payload` has a mapping with the key 1, and keys are text"),
+        ({1: 2}, "cannot be recorded: `payload` has a mapping with the key 1, and keys are text"),
+        ({"a": [10**5000]}, "cannot be recorded: a number of more than 14,000 bits is not data"),
+    ],
+)
+def test_a_request_that_cannot_be_recorded_leaves_a_log_that_says_why(payload: dict[str, Any], why: str) -> None:
     session = Session()
-    with pytest.raises(BadRequestError, match="cannot be recorded"):
-        session.run(NOOPS, payload={f"key_{number}": "x" * 40 for number in range(20_000)})
-    assert_refused(session, "cannot be recorded")
+    with pytest.raises(BadRequestError, match=why):
+        session.run(NOOPS, payload=payload)
+    assert_refused(session, why)
 
 
 @pytest.mark.parametrize(
@@ -335,13 +344,15 @@ def test_a_request_that_cannot_be_recorded_leaves_a_log_that_says_why() -> None:
         ({"not a name": 1}, "the keys of `ctx` are plain names, and `not a name` is none"),
         ({f"key_{number}": "x" * 40 for number in range(20_000)}, "cannot be recorded"),
         ({"it": object()}, "cannot be recorded"),
+        ({"it": [{2: 3}]}, "cannot be recorded: `ctx` has a mapping with the key 2, and keys are text"),
+        ({"\ud800": 1}, r"the keys of `ctx` are plain names, and `\\ud800` is none"),
     ],
 )
 def test_a_first_ctx_that_cannot_be_leaves_a_log_that_says_why(ctx: dict[str, Any], why: str) -> None:
     session = Session()
     with pytest.raises(BadRequestError, match=why):
         session.engine().start(bundle_of(NOOPS), {}, ctx=ctx)
-    assert_refused(session, why)
+    assert_refused(session, why.replace("\\\\", "\\"))
 
 
 FAILING = """

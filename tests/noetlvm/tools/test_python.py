@@ -71,8 +71,8 @@ def test_whatever_is_raised_is_an_outcome(run: Run, code: str, exception: str) -
         ("result = {'a': [1, {2}]}", "`result.a[1]` is a `set`"),
         ("result = {1: 2}", "`result` has the key 1"),
         ("result = [object()]", "`result[0]` is a `object`"),
-        ("result = '\\ud800'", "UnicodeEncodeError"),
-        ("result = []\nresult.append(result)", "RecursionError"),
+        ("result = '\\ud800'", "`result` has a lone surrogate"),
+        ("result = []\nresult.append(result)", "`result` is nested too deeply"),
     ],
 )
 def test_a_result_that_is_not_data_is_reported_with_its_position(run: Run, code: str, place: str) -> None:
@@ -110,6 +110,22 @@ def test_a_syntax_error_says_its_line_once(run: Run) -> None:
 def test_a_number_that_is_too_long_is_reported_as_such(run: Run) -> None:
     message = run("python", {"code": "result = {'n': [10 ** 5000]}"})["error"]["message"]
     assert message == "ValueError: `result.n[0]` has too many digits; give it as text"
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        ("result = []\nresult.append(result)", "`result` is nested too deeply, or contains itself"),
+        (
+            "result = []\nfor _ in range(100_000): result = [result]",
+            "`result` is nested too deeply, or contains itself",
+        ),
+        ("result = {'a': ['ok', '\\ud800']}", "`result.a[1]` has a lone surrogate, which is not text"),
+        ("result = {'a': {'\\udfff': 1}}", "`a key of result.a` has a lone surrogate, which is not text"),
+    ],
+)
+def test_a_result_that_is_no_data_is_reported_with_its_place(run: Run, made: str, message: str) -> None:
+    assert run("python", {"code": made})["error"]["message"].startswith(f"ValueError: {message}")
 
 
 def test_code_that_takes_too_long_is_ended(run: Run) -> None:

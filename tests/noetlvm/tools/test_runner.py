@@ -13,7 +13,7 @@ from noetlvm.data.references import Reference, ReferringList, ReferringMap
 from noetlvm.expr.errors import ErrorKind, ExpressionError
 from noetlvm.language import tool_kinds
 from noetlvm.limits import KIND_CHARS_MAX
-from noetlvm.tools import noop, shell
+from noetlvm.tools import noop, runner, shell
 from noetlvm.tools.call import Outcome, Resources, ToolCall, ok
 from noetlvm.tools.runner import ToolRunner, find_tool
 
@@ -174,3 +174,27 @@ def test_a_plugin_is_run_by_what_stands_beside_its_kind(monkeypatch: pytest.Monk
     monkeypatch.setattr(tool_kinds, "find_kind", lambda name: noop.KIND if name == "noop2" else None)
     assert find_tool("noop2") is noop.run
     assert find_tool("noop3") is None
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (
+            {"a": {1: 2, "1": 3}},
+            "`outcome` has a mapping with the key 1, and keys are text; write `'1'`, or `| string`",
+        ),
+        ([{(1, 2): 3}], "`outcome` has a mapping with a tuple as a key, and keys are text; use text"),
+    ],
+)
+def test_the_result_of_a_plugin_has_text_as_keys(
+    run: Run, monkeypatch: pytest.MonkeyPatch, result: Any, message: str
+) -> None:
+    async def give(_call: ToolCall, _stored: Resources) -> Outcome:
+        return {"status": "ok", "result": result}
+
+    monkeypatch.setattr(noop, "run", give)
+    monkeypatch.setattr(tool_kinds, "_BUILTIN", {name: "" for name in tool_kinds._BUILTIN if name != "noop"})
+    monkeypatch.setattr(runner, "find_kind", lambda _name: noop.KIND)
+    monkeypatch.setattr(runner, "find_tool", lambda _name: give)
+    outcome = run("noop", {})
+    assert outcome["error"]["message"] == f"the tool `noop` returned no plain data: {message}"
