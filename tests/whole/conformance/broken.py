@@ -88,6 +88,7 @@ OTHERS = (
     Broken("compile", "spec-layers", b.replaced(canonicalize, "outer_layers", lambda *_: ()), "S38-1"),
     Broken("compile", "loop-defaults", b.replaced(program_code, "loop_mode", lambda _: "parallel"), "formal-2.3-02"),
     # logs
+    Broken("replay", "log-of-ctx", run_breaks.unapplied("ctx.patched"), "formal-12-04"),
     Broken("replay", "log-of-ctx", run_breaks.unapplied("ctx.patched"), "formal-1.1-02"),
     Broken("replay", "log-with-waiting-tokens", run_breaks.unapplied("token.enqueued"), "formal-10.3-01"),
     Broken("replay", "log-of-ctx-merged", run_breaks.unapplied("ctx.patched"), "formal-10.3-02"),

@@ -191,6 +191,34 @@ RUNS = (
     _run("time-deadline-ends-a-run", d.without_limit("deadline_s"), "step-5.2.2-05"),
     _run("time-deadline-keeps-a-step-from-starting", d.without_limit("deadline_s"), "step-5.2.2-05"),
     _run("loop-distributed-leases", replaced(loaded.LoadedStep, "unit", lambda *_: ""), "step-11-02"),
+    _run("keychain-read-in-inputs", b.names_without("keychain"), "brief-2.1-04 step-2.1-05"),
+    _run("pipeline-locals", b.task_names(lambda label: f"{label}_"), "brief-3.1-05 formal-3.2-08"),
+    _run("pipeline-locals", b.attempts_do_not_count, "formal-3.2-08"),
+    _run("pipeline-locals", replaced(Frame, "hand_on", lambda _: None), "formal-3.2-08"),
+    _run("outcome-ok", b.outcome(lambda found: found.update(status="done")), "formal-5-08"),
+    _run("outcome-error", b.outcome(lambda found: found.update(status="failed")), "formal-5-08"),
+    _run("loop-iter-isolated", b.iter_is_shared, "formal-7.2-03"),
+    *(
+        _run("boundary-events-route", d.boundary_named(event, "other"), "formal-8.3-03")
+        for event in ("step.done", "step.failed", "loop.done")
+    ),
+    *(
+        _run("admission-sees", d.server_without(name), "brief-5.1-11 step-4-08")
+        for name in ("workload", "ctx", "args", "event")
+    ),
+    *(_run("arc-sees", d.server_without(name), "step-4-09") for name in ("workload", "ctx", "event")),
+    _run("policy-sees", b.names_without("iter"), "step-4-10"),
+    _run("policy-sees", b.writes_are_lost("ctx"), "step-4-10"),
+    _run("policy-sees", replaced(Frame, "hand_on", lambda _: None), "step-4-10"),
+    _run("policy-sees", b.task_names(lambda label: f"{label}_"), "step-4-10"),
+    _run("policy-sees", b.outcome(lambda found: found.pop("result")), "step-4-10"),
+    _run("policy-of-its-own-task", b.instruction("ON_ERROR", b.errors_continue), "step-7.1-04"),
+    _run("patches-scopes", b.writes_are_lost("ctx"), "step-6.2-03"),
+    _run("loop-distributed-leases", replaced(loaded.LoadedStep, "unit", lambda *_: ""), "step-1-06"),
+    _run("retry-counts-per-iteration", b.instruction("RETRY", b.never_again), "step-8-04"),
+    _run("loop-nested-paging", b.instruction("JUMP_TO", b.ends_as_done), "step-8-04 step-11-03"),
+    _run("loop-nested-paging", d.headers_with(width=1), "step-11-03"),
+    _run("storage-by-status-404", b.instruction("JUMP_TO", b.ends_as_done), "brief-9-03 step-8-04"),
 )
 
 DECISIONS = (
@@ -297,6 +325,19 @@ DECISIONS = (
     _run("mask-in-iter-is-refused", replaced(scope, "run_again", lambda _: ""), "S64-3"),
     _run("child-masks-secrets-of-its-parent", d.secrets_of_one_execution, "S64-4 S45-1"),
     _run("parent-masks-secrets-of-its-child", d.secrets_of_one_execution, "S64-4"),
+    *(
+        _run(case, replaced(numbers, "_shown", lambda _: "that"), "S52-2")
+        for case in (
+            "number-that-is-none",
+            "rate-that-is-no-number",
+            "width-that-is-no-number",
+            "attempts-that-are-no-number",
+            "rounds-that-are-no-number",
+        )
+    ),
+    _run("keychain-before-the-first-token", d.nameless_credentials, "S44-1"),
+    _run("admit-entry-never", replaced(loaded.LoadedPlaybook, "locate", lambda *_: ""), "S59-1"),
+    _run("admit-entry-never", replaced(settling, "denial", lambda *_: {}), "S59-1"),
 )
 
 ENVELOPES: dict[str, tuple[str, Break]] = {

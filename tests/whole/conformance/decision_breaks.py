@@ -26,7 +26,7 @@ from noetlvm.machine.settling import Settling
 from noetlvm.machine.time_limits import TimeLimits
 from noetlvm.record import changed
 from noetlvm.server import server
-from noetlvm.server.credentials import Credentials
+from noetlvm.server.credentials import Credentials, UnresolvedError
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing import script
 from noetlvm.testing.script import Answer
@@ -442,3 +442,19 @@ def secrets_of_one_execution(monkeypatch: pytest.MonkeyPatch) -> None:
         made(self, entries, secrets)
 
     monkeypatch.setattr(Credentials, "__init__", alone)
+
+
+def boundary_named(event: str, name: str) -> Break:
+    """Break: arcs see a boundary event under another name."""
+    return lambda monkeypatch: monkeypatch.setitem(fold._VIEWS, event, fold._VIEWS[event] | {"name": name})
+
+
+def server_without(name: str) -> Break:
+    """Break: templates of the server lack a namespace."""
+    made = settling.server_names
+    return replaced(settling, "server_names", lambda *given, **names: made(*given, **(names | {name: None})))
+
+
+def nameless_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A credential that is missing is not named."""
+    monkeypatch.setattr(UnresolvedError, "__str__", lambda _: "a credential is missing")

@@ -241,6 +241,21 @@ def ends_as_failed(_pipeline: Any, at: int, *_operands: object) -> Any:
     return lambda current: current.fail(at)
 
 
+def task_names(other: Callable[[str], str]) -> Break:
+    """Break: `_task` is not the label of the task."""
+
+    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+        enter = Frame.enter
+
+        def rename(self: Frame, label: str) -> None:
+            enter(self, label)
+            self.names["_task"] = other(label)
+
+        monkeypatch.setattr(Frame, "enter", rename)
+
+    return breaks
+
+
 def attempts_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that is entered again does not begin at attempt 1."""
     enter = Frame.enter
