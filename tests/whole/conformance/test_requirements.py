@@ -90,9 +90,21 @@ def test_requirements_are_short_sentences() -> None:
 
 
 def test_rows_and_cases_name_each_other() -> None:
-    by_rows = {(row.id, case) for row in ROWS for case in row.case_ids}
+    by_rows = {(row.id, case) for row in ROWS if row.stage != "process" for case in row.case_ids}
     by_cases = {(row, case.id) for case in CASES for row in case.expect["requirement"]}
     assert sorted(by_rows ^ by_cases) == []
+
+
+def test_rows_of_processes_name_tests_that_exist() -> None:
+    named = [name.partition("::")[::2] for row in ROWS if row.stage == "process" for name in row.case_ids]
+    root = SUITE.parent
+    missing = [name for name in named if f"\ndef {name[1]}(" not in (root / name[0]).read_text(encoding="utf-8")]
+    assert missing == []
+
+
+def test_the_recommended_documents_exist() -> None:
+    pages = ("docs/semantics.md", "docs/events.md", "docs/service.md", "examples/plugins/noetl_quantum/README.md")
+    assert [page for page in pages if not (SUITE.parent / page).is_file()] == []
 
 
 def test_rows_of_stages_with_cases_have_one_of_their_own_stage() -> None:

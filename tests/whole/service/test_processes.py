@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,28 @@ def test_a_playbook_runs_on_servers_and_workers(running: Cluster, tmp_path: Path
         ending = run_to_end(client, [WORKLOAD], {"file": str(file)})
         checked(client, ending, file)
     assert max(Counter(file.read_text(encoding="utf-8").splitlines()).values()) == 1
+
+
+LISTENING = "0A"
+
+
+def listens(pid: int) -> bool:
+    """Return whether a process has a TCP socket that accepts connections."""
+    process = Path(f"/proc/{pid}")
+    opened = set()
+    for link in (process / "fd").iterdir():
+        with suppress(FileNotFoundError):  # closed in the meantime
+            opened.add(str(link.readlink()))
+    tables = [process / "net" / name for name in ("tcp", "tcp6")]
+    rows = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
+    return any(row[3] == LISTENING and f"socket:[{row[9]}]" in opened for row in rows)
+
+
+def test_a_worker_listens_on_no_socket(running: Cluster, tmp_path: Path) -> None:
+    with running.client() as client:
+        run_to_end(client, [WORKLOAD], {"file": str(tmp_path / "effects")})
+    assert all(listens(server.process.pid) for server in running.servers)
+    assert not any(listens(worker.pid) for worker in running.workers)
 
 
 def test_pause_resume_and_cancel_reach_a_running_execution(running: Cluster, tmp_path: Path) -> None:
