@@ -17,7 +17,7 @@ from noetlvm.data.references import overlaid, readable
 from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES, WAIT_HELD_SECONDS
 from noetlvm.machine.instructions import DONE, FAILED, Effect, Ended, Wait, failure, shortened
 from noetlvm.machine.payload import TooLargeError
-from noetlvm.machine.scope import Remedy, Scope, labels_first, pipeline_names, remedy_in, run_again, unmasked
+from noetlvm.machine.scope import HANDS_ON, Remedy, Scope, labels_first, pipeline_names, remedy_in, run_again, unmasked
 
 if TYPE_CHECKING:
     from noetlvm.language.events import EventName
@@ -227,7 +227,7 @@ class Frame:
         if self._rounds_moved:
             data["rounds"] = list(self.rounds)
             self._rounds_moved = False
-        if self._masked and do in ("continue", "jump"):
+        if self._masked and do in HANDS_ON:
             data["masked"] = True
             if self._repeatable and "ctx" not in data:  # what was written to `ctx` must not be written again
                 data["again"] = True

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.data.encoding import MASK
+from noetlvm.data.event import Event
 from noetlvm.data.references import overlaid, readable
 from noetlvm.expr.values import Masked, Undefined
 from noetlvm.machine.payload import Offload
@@ -148,6 +149,25 @@ def unmasked(value: Any, name: str, remedy: Callable[[str], str]) -> Any:
         found = [unmasked(item, f"{name}[{at}]", remedy) for at, item in enumerate(value)]
         return found if any(new is not old for new, old in zip(found, value, strict=True)) else value
     return value
+
+
+def redacted(event: Event, redact: Callable[[Any], Any]) -> Event:
+    """Return a worker's event without secrets that the worker may not know.
+
+    A result that held one is marked as by the worker itself, so that whoever takes over does not read the mask (S64).
+    """
+    data = redact(event.data)
+    if data is event.data:
+        return event
+    if event.name == "task.done" and type(data) is dict and data["do"] in HANDS_ON:
+        result = event.data["outcome"].get("result")
+        if redact(result) is not result:
+            data = {**data, "masked": True}
+    return event._replace(data=data)
+
+
+HANDS_ON = frozenset({"continue", "jump"})
+"""Directives after which the next task reads the result."""
 
 
 def _masked(name: str, remedy: Callable[[str], str]) -> Masked:

@@ -19,6 +19,7 @@ from noetlvm.language.events import EventName
 from noetlvm.machine.decide import decide, work_for
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
+from noetlvm.machine.scope import redacted
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import store_for
 from noetlvm.server.active import Active, Ending, unit_pool
@@ -464,7 +465,7 @@ class Driver:
         """Redact the secrets that this server has, in case a worker does not have them."""
         active = self.server.active.get(execution_id)
         redact = active.credentials.redact if active is not None else None
-        return events if redact is None else [event._replace(data=redact(event.data)) for event in events]
+        return events if redact is None else [redacted(event, redact) for event in events]
 
     def _is_open(self, part: Part, lease: int) -> bool:
         """Return whether a pipeline still runs under a lease: it may have ended, or wait for a child or a retry."""

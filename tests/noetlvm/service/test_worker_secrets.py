@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from noetlvm.bridge import compile_texts
+from noetlvm.data.encoding import MASK
 from noetlvm.keychain import redaction
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
@@ -34,8 +35,24 @@ workflow:
 """
 
 
-def worked(play: Callable[[ToolCall], Any], check: Callable[[Driver, RemoteWorker], Coroutine[Any, Any, None]]) -> None:
-    """Run the playbook on a driver and a worker, and check them while both are there."""
+KEYLESS = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: keyless, path: tests/keyless }
+workflow:
+  - step: start
+    tool:
+      - find: { kind: shell, command: [ls] }
+      - use: { kind: shell, command: [ls] }
+"""
+
+
+def worked(
+    play: Callable[[ToolCall], Any],
+    check: Callable[[Driver, RemoteWorker], Coroutine[Any, Any, None]],
+    playbook: str = KEYED,
+) -> None:
+    """Run a playbook on a driver and a worker, and check them while both are there."""
 
     async def run() -> None:
         driver = Driver(
@@ -47,7 +64,7 @@ def worked(play: Callable[[ToolCall], Any], check: Callable[[Driver, RemoteWorke
         driving = asyncio.create_task(driver.run())
         worker = RemoteWorker(LocalLink(driver), PlayedTools(play), id="one", pools=("default",), slots=2)
         working = asyncio.create_task(worker.run())
-        id = await driver.start(Bundle.of(compile_texts([KEYED])), {}, {})
+        id = await driver.start(Bundle.of(compile_texts([playbook])), {}, {})
         while (row := driver.store.execution(id)) is None or row.ended is None:
             await asyncio.sleep(0.01)
         assert row.status == "success"
@@ -72,6 +89,21 @@ def test_a_stored_result_is_masked_before_it_leaves_the_worker() -> None:
         assert b"said" in stored[0]
 
     worked(large, check)
+
+
+async def secret(call: ToolCall) -> Outcome:
+    return ok({"said": CANARY if call.label == "find" else "nothing"})
+
+
+def test_a_result_that_only_the_server_can_mask_is_marked_for_the_next_worker() -> None:
+    async def check(driver: Driver, _worker: RemoteWorker) -> None:
+        (row,) = driver.store.executions()
+        events = [recorded.event for recorded in driver.store.events(row.execution_id)]
+        done = {event.label: event.data for event in events if event.name == "task.done"}
+        assert done["find"]["outcome"]["result"] == {"said": MASK}
+        assert [done[label].get("masked", False) for label in ("find", "use")] == [True, False]
+
+    worked(secret, check, KEYLESS)
 
 
 def test_commands_with_the_same_secrets_share_what_masks_them(monkeypatch: pytest.MonkeyPatch) -> None:
