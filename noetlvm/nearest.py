@@ -6,11 +6,16 @@ from collections.abc import Iterable
 from itertools import islice
 
 COMPARISONS_MAX = 50_000
-"""Names that may be compared for the suggestions of one file: with thousands of unknown names, few are misspelt."""
+"""Names of ten letters that may be compared for the suggestions of one file: with thousands of unknown names, few are
+misspelt. Longer names count more, because a comparison takes the square of their length."""
+WORD_CHARS_MAX = 200
+"""Longer words get no suggestion."""
 
 
 def nearest(word: str, known: Iterable[str], *, slips: int | None = None) -> str:
     """Return the known name within `slips` typing slips of `word` (default: one in three letters), or nothing."""
+    if len(word) > WORD_CHARS_MAX:
+        return ""
     limit = min(max(1, len(word) // 3), len(word) - 1) if slips is None else slips
     best, best_distance = "", limit + 1
     lowered = word.lower()
@@ -33,9 +38,10 @@ class Suggestions:
 
     def nearest(self, word: str, known: Iterable[str]) -> str:
         """Return the known name nearest to `word`, or nothing."""
-        compared = list(islice(known, self._left))
-        self._left -= len(compared)
-        return nearest(word, compared) if self._left else ""
+        cost = max(1, len(word) ** 2 // 100)
+        compared = list(islice(known, self._left // cost))
+        self._left -= len(compared) * cost
+        return nearest(word, compared) if self._left >= cost else ""
 
     def did_you_mean(self, word: str, known: Iterable[str]) -> str:
         """Return `did you mean …?` for a help text, or an empty string."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from noetlc.analysis.folding import Folding
@@ -34,6 +34,7 @@ from noetlc.analysis.formulas import (
 from noetlc.analysis.routers import choices, covering
 from noetlc.syntax import ast
 from noetlc.syntax import template_ast as t
+from noetlc.syntax.document_cache import per_document
 from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.record import IdentityRecord
@@ -65,12 +66,12 @@ def decide(guard: Scalar | None, facts: Facts = NO_FACTS) -> bool | None:
     return _verdict(guard.text, facts)
 
 
-@lru_cache(maxsize=4096)
+@per_document
 def _verdict(text: str, facts: Facts) -> bool | None:
     return verdict(_formula(text, facts))
 
 
-@lru_cache(maxsize=4096)
+@per_document
 def _formula(text: str, facts: Facts) -> Formula:
     expression = _sole_expression(parse_template(text))
     opaque = OperandTest(" ".join(text.split()), HOLDS)
@@ -87,7 +88,7 @@ def names_read(guard: Scalar | None) -> frozenset[str]:
     return _names(guard.text) if guard and guard.is_template else frozenset()
 
 
-@lru_cache(maxsize=4096)
+@per_document
 def _names(text: str) -> frozenset[str]:
     return frozenset(node.name for node in t.walk(parse_template(text)) if isinstance(node, t.Name))
 
@@ -110,7 +111,7 @@ def covered(rules: Iterable[tuple[_Rule, Scalar | None]]) -> list[tuple[_Rule, _
     return [(every[index][0], every[by][0]) for index, by in _covered(texts)]
 
 
-@lru_cache(maxsize=1024)
+@per_document
 def _covered(texts: tuple[str | Formula, ...]) -> tuple[tuple[int, int], ...]:
     """Return the positions of guards that can never match, each with that of a guard which covers it."""
     guards = [_formula(text, NO_FACTS) if isinstance(text, str) else text for text in texts]
@@ -138,7 +139,7 @@ def constant_of(scalar: Scalar) -> object:
     return _constant(scalar.text) if scalar.is_template else scalar.value
 
 
-@lru_cache(maxsize=4096)
+@per_document
 def _constant(text: str) -> object:
     expression = _sole_expression(parse_template(text))
     constant = Folding().constant(expression) if expression else None

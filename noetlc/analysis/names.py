@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from noetlc.analysis.inputs import ON_ANY_TASK
 from noetlc.syntax import ast, nodes
 from noetlc.syntax import template_ast as t
+from noetlc.syntax.document_cache import DocumentCache
 from noetlc.syntax.span import Span
-from noetlc.syntax.template_parser import TEMPLATES_CACHED
 from noetlvm.language.filters import FILTERS, FUNCTIONS, NAMED_BY_ARGUMENT, TESTS
 from noetlvm.language.methods import METHODS, Signature
 from noetlvm.language.scopes import BARE_NAME_ORDER, VISIBLE, TemplatePosition, given_fields
@@ -105,7 +105,7 @@ def readings(model: Model) -> tuple[Reading, ...]:
     )
 
 
-_cached: dict[str, tuple[t.Template, TemplateNames]] = {}
+_cached: DocumentCache[str, tuple[t.Template, TemplateNames]] = DocumentCache()
 """By text. Names refer to nodes of their template by identity, so they go with that tree and no other."""
 
 
@@ -116,8 +116,6 @@ def names_in(template: t.Template) -> TemplateNames:
     walk = _Walk()
     walk.parts(template.parts, frozenset())
     names = walk.names()
-    if len(_cached) >= TEMPLATES_CACHED:
-        _cached.clear()
     _cached[template.text] = (template, names)
     return names
 

@@ -92,14 +92,22 @@ def expansion_errors(playbook: ast.Playbook, steps: Iterable[ast.Step]) -> tuple
     return tuple(found)
 
 
-def expanded(playbook: ast.Playbook, step: ast.Step, hiding: NamesBeforeLabels) -> tuple[ast.Task, ...] | None:
-    """Return a step's pipeline in canonical form; None if it cannot be expanded."""
-    layers = outer_layers(playbook, step)
-    try:
-        budget = ExpansionBudget()
-        return expand_pipeline(step.tool or (), _workbook_of(playbook), layers, budget, hiding.of(step)).tasks
-    except ExpansionError:
-        return None
+class StepExpansion:
+    """Expands the steps of one playbook one by one, all of them within one budget."""
+
+    def __init__(self, playbook: ast.Playbook, hiding: NamesBeforeLabels) -> None:
+        self._playbook = playbook
+        self._hiding = hiding
+        self._workbook = _workbook_of(playbook)
+        self._budget = ExpansionBudget()
+
+    def tasks(self, step: ast.Step) -> tuple[ast.Task, ...] | None:
+        """Return a step's pipeline in canonical form; None if it cannot be expanded."""
+        layers = outer_layers(self._playbook, step)
+        try:
+            return expand_pipeline(step.tool or (), self._workbook, layers, self._budget, self._hiding.of(step)).tasks
+        except ExpansionError:
+            return None
 
 
 def _with_keychain(playbook: ast.Playbook) -> ast.Playbook:

@@ -7,16 +7,16 @@ gives code that builds it, or one constant if it contains no template.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from noetlc.codegen.operations import Operations
 from noetlc.codegen.stack_code import CodeBlock, LoweringError, StackCode, expression_of
 from noetlc.codegen.statements import Statements
 from noetlc.syntax import nodes
 from noetlc.syntax import template_ast as t
+from noetlc.syntax.document_cache import per_document
 from noetlc.syntax.scalar_offsets import scalar_offsets
 from noetlc.syntax.span import Span
-from noetlc.syntax.template_parser import TEMPLATES_CACHED, parse_template
+from noetlc.syntax.template_parser import parse_template
 from noetlvm.bytecode.isa import NAMES
 from noetlvm.bytecode.program import ExpressionCode
 from noetlvm.record import Record
@@ -64,7 +64,7 @@ def lower_guard(scalar: nodes.Scalar, text: str, visible: frozenset[str]) -> Low
     return Lowered(guard.expression, tuple([offsets[at] for at in guard.offsets]))
 
 
-@lru_cache(maxsize=TEMPLATES_CACHED)
+@per_document
 def _guard(text: str, visible: frozenset[str]) -> Lowered:
     """Return the code of a template as a guard. Cached: playbooks repeat the same few guards."""
     return lower_template(parse_template(text), visible=visible, guard=True)
@@ -151,7 +151,7 @@ class _Values:
         self._code.splice(piece, offsets)
 
 
-@lru_cache(maxsize=TEMPLATES_CACHED)
+@per_document
 def _piece(text: str, visible: frozenset[str], require: str | None) -> CodeBlock:
     """Return code that pushes a template's value. Cached: playbooks repeat their templates."""
     code = StackCode()

@@ -352,21 +352,22 @@ class _Builder:
 
     def _dead(self, step: StepSummary, indices: list[int]) -> dict[int, _WhyDead]:
         """Return why each of these arcs never fires."""
+        if not indices:
+            return {}
         found: dict[int, _WhyDead] = {}
         shadowed: dict[str, list[int]] = {}
+        done = LOOP_DONE if step.loop_sizes else STEP_DONE
+        formulas = {event: self._formulas(step, event) for event in (*step.events, done, STEP_FAILED)}
         for index in indices:
-            event = next((e for e in step.events if verdict(self._formulas(step, e)[index]) is not False), None)
+            event = next((e for e in step.events if verdict(formulas[e][index]) is not False), None)
             if event is not None:
                 shadowed.setdefault(event, []).append(index)
             elif verdict(step.arcs[index].guard(NO_FACTS)) is False:
                 found[index] = _WhyDead(Reason.CONSTANT)
             else:
-                found[index] = _WhyDead(Reason.EVENT, None, self._is_impossible(step, index))
+                is_impossible = all(verdict(formulas[event][index]) is False for event in (done, STEP_FAILED))
+                found[index] = _WhyDead(Reason.EVENT, None, is_impossible)
         for event, several in shadowed.items():
-            by = covering(self._formulas(step, event), several)
+            by = covering(formulas[event], several)
             found |= {index: _WhyDead(Reason.SHADOWED, by.get(index)) for index in several}
         return found
-
-    def _is_impossible(self, step: StepSummary, index: int) -> bool:
-        done = LOOP_DONE if step.loop_sizes else STEP_DONE
-        return all(verdict(self._formulas(step, event)[index]) is False for event in (done, STEP_FAILED))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING
 
 from noetlc.analysis.flow import Flow, build_flow, inputs_of, is_called, tried_rules
 from noetlc.analysis.formulas import NO_FACTS, UNDEFINED, Facts, Formula, if_, needed
@@ -21,6 +22,9 @@ from noetlc.syntax.template_parser import parse_template
 from noetlvm.language.scopes import VISIBLE, TemplatePosition
 from noetlvm.language.tool_kinds import NO_TIME_KIND
 from noetlvm.record import IdentityRecord
+
+if TYPE_CHECKING:
+    from noetlc.canon.canonicalize import StepExpansion
 
 _UNREAD = (
     ("playbook", "workflow"),
@@ -91,6 +95,12 @@ class _Summaries:
         # Without inclusive routers there is one token, so that there are no races to look for.
         self._can_race = any(map(_is_inclusive, model.steps))
 
+    @cached_property
+    def _expansion(self) -> StepExpansion:
+        from noetlc.canon.canonicalize import StepExpansion
+
+        return StepExpansion(self._model.playbook, self._model.names_before_labels)
+
     def steps(self) -> Iterator[StepSummary]:
         for owner in self._model.owners:
             if owner.step is not None:
@@ -128,9 +138,7 @@ class _Summaries:
         views = self._model.tasks_by_owner[owner]
         if not any(view.kind == "workbook" for view in views) or owner.step is None or self._model.problems:
             return views
-        from noetlc.canon.canonicalize import expanded
-
-        tasks = expanded(self._model.playbook, owner.step, self._model.names_before_labels)
+        tasks = self._expansion.tasks(owner.step)
         if tasks is None:
             return views
         inlined = Owner(owner.name, owner.step, tasks)

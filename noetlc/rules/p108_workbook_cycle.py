@@ -1,6 +1,7 @@
 from collections.abc import Iterator
+from itertools import islice
 
-from noetlc.rules.rule import Findings, Model, Rule, Severity
+from noetlc.rules.rule import Findings, Model, Rule, Severity, path_text
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
 
@@ -35,12 +36,12 @@ class WorkbookCycle(Rule):
 
     def _follow(self, start: str, calls: dict[str, list[Scalar]], done: set[str]) -> Findings:
         """Walk the calls depth first; a call to a name on the current path closes a cycle."""
-        path: list[str] = []
+        path: dict[str, int] = {}
         stack: list[tuple[str, Iterator[Scalar]]] = []
 
         def enter(name: str) -> None:
             done.add(name)
-            path.append(name)
+            path[name] = len(path)
             stack.append((name, iter(calls[name])))
 
         if start not in done:
@@ -48,10 +49,9 @@ class WorkbookCycle(Rule):
         while stack:
             call = next(stack[-1][1], None)
             if call is None:
-                stack.pop()
-                path.pop()
+                del path[stack.pop()[0]]
             elif call.text in path:
-                cycle = " → ".join([*path[path.index(call.text) :], call.text])
+                cycle = path_text([*islice(path, path[call.text], None), call.text])
                 yield self.finding(
                     call.span, f"the workbook task contains itself: {cycle}", "remove one of the calls in the cycle"
                 )

@@ -21,9 +21,12 @@ class WrongArguments(Rule):
     def check(self, model: Model) -> Findings:
         for reading in model.readings:
             for use in applications(reading.names):
-                signature = None if use.is_open else use.signature
-                problem = signature.problem(use.positional, use.keywords) if signature else None
-                if signature and problem:
+                signature = use.signature
+                if signature is None:
+                    continue
+                reason = signature.problem_with_spread if use.is_open else signature.problem
+                problem = reason(use.positional, use.keywords)
+                if problem:
                     help = f"write it as {_shown(use, signature.parameters, signature.required)}: {signature.doc}"
                     yield self.finding(model.place(reading.site, use.span), problem, help)
 

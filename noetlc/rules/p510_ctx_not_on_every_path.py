@@ -1,7 +1,7 @@
 from noetlc.analysis.model import KeyRead, needed
 from noetlc.net.source import SourceNet, Without, source_net
 from noetlc.rules.p324_misplaced_patch import may_write_ctx
-from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity, path_text
 from noetlc.syntax.nodes import Scalar
 
 
@@ -66,7 +66,7 @@ class CtxNotOnEveryPath(Rule):
                 yield self._missing(model, read, found, way)
 
     def _missing(self, model: Model, read: KeyRead, found: SourceNet, way: list[int]) -> Finding:
-        names = " → ".join(found.name(step) for step in way)
+        names = path_text([found.name(step) for step in way])
         return self.finding(
             model.place(read.reading.site, read.field.span),
             f"`ctx.{read.key}` is not written on the path {names}",

@@ -1,6 +1,6 @@
 from noetlc.analysis.model import KeyRead, needed
 from noetlc.net.source import SourceNet, Without, source_net
-from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity
+from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity, path_text
 
 
 class ArgsNotProvided(Rule):
@@ -52,7 +52,7 @@ class ArgsNotProvided(Rule):
         if read.key not in givers:
             meant = model.suggestions.did_you_mean(read.key, givers)
             return self.finding(place, f"no arc provides `args.{read.key}`", meant or give)
-        names = " → ".join(found.name(step) for step in way)
+        names = path_text([found.name(step) for step in way])
         return self.finding(place, f"no arc provides `args.{read.key}` on the path {names}", give)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -241,6 +241,13 @@ def first_of(names: Collection[str]) -> str:
     """Return names for a help text, in order and quoted; of many, the first and how many more there are."""
     first = ", ".join(f"`{name}`" for name in nsmallest(NAMES_LISTED, names))
     return first + (f" and {len(names) - NAMES_LISTED:,} more" if len(names) > NAMES_LISTED else "")
+
+
+def path_text(names: Sequence[str]) -> str:
+    """Return names as a path for a message; of a long one, its two ends."""
+    is_long = len(names) > NAMES_LISTED
+    half = NAMES_LISTED // 2
+    return " → ".join([*names[:half], "…", *names[-half:]] if is_long else names)
 
 
 def migration_fix(model: Model) -> Fix | None:

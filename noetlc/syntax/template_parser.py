@@ -8,19 +8,16 @@ one run finds the mistakes of every mark, and there is always a tree.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from noetlc.syntax import template_mistakes as mistakes
+from noetlc.syntax.document_cache import per_document
 from noetlc.syntax.input import EXPRESSION_CHARS_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_TOKENS_MAX
 from noetlc.syntax.lalr import Parser, load_grammar
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_ast import Data, Error, Output, Template, TemplateProblem, Unsupported, without_final_break
 from noetlc.syntax.template_builder import TreeBuilder, normalised
 from noetlc.syntax.template_lexer import ENDS, OUTPUT_CLOSE, TAG_CLOSE, Opening, TemplateLexer, TemplateToken, Trouble
-
-TEMPLATES_CACHED = 4096
-"""Parsed templates in memory; playbooks repeat themselves."""
 
 PROBLEMS_MAX = 100
 """Mistakes in one template after which reading it stops: nobody reads more, and hostile text is full of them."""
@@ -39,7 +36,7 @@ _END_TAGS = {"if": "TAG_ENDIF", "for": "TAG_ENDFOR", "set": "TAG_ENDSET"}
 _SPELLED_LIKE_ELIF = frozenset({"elseif", "elsif"})
 
 
-@lru_cache(maxsize=TEMPLATES_CACHED)
+@per_document
 def parse_template(text: str) -> Template:
     """Return the tree of a template, with everything that is wrong with it."""
     whole = Span(0, len(text))

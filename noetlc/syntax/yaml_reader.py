@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from noetlc.syntax.document_cache import begin_document
 from noetlc.syntax.input import DEFAULT_LIMITS, ReadLimits
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, ScalarValue, Sequence
 from noetlc.syntax.span import Problem, ProblemKind, Span
@@ -124,6 +125,7 @@ def decode(data: bytes, limits: ReadLimits = DEFAULT_LIMITS) -> tuple[str, Probl
 
 def read_document(text: str, limits: ReadLimits = DEFAULT_LIMITS) -> Document:
     """Read one YAML document, whatever the text is."""
+    begin_document()
     errors: list[Problem] = []
     current = text
     while True:

@@ -39,17 +39,24 @@ class Signature(Record):
         """Say in a sentence why a call with these arguments fails, or return None if it fits."""
         return next(self._problems(positional, keywords), None)
 
+    def problem_with_spread(self, positional: int, keywords: Sequence[str]) -> str | None:
+        """Say why a call fails even if `*args` and `**kwargs` supply every missing argument, or return None."""
+        positional = max(positional, min(self.required, self.positional_only))
+        missing = [name for name in self.parameters[positional : self.required] if name not in keywords]
+        return self.problem(positional, [*keywords, *missing])
+
     def _problems(self, positional: int, keywords: Sequence[str]) -> Iterator[str]:
         if self.most is not None and positional > self.most:
             yield f"`{self.name}` takes {self._expected()}, not {positional}"
         given = set(self.parameters[:positional])
+        named = given.intersection(self.keywords)
         for keyword in keywords:
-            if keyword in self.keywords:
-                if keyword in given:
-                    yield f"`{self.name}` gets `{keyword}` twice"
-                given.add(keyword)
-            elif not self.any_keyword:
+            if keyword in named:
+                yield f"`{self.name}` gets `{keyword}` twice"
+            elif keyword not in self.keywords and not self.any_keyword:
                 yield f"`{self.name}` has no argument named `{keyword}`{self._offer()}"
+            named.add(keyword)
+        given |= named.intersection(self.keywords)
         missing = [name for name in self.parameters[: self.required] if name not in given]
         if missing:
             yield f"`{self.name}` lacks {' and '.join(f'`{name}`' for name in missing)}: it takes {self._expected()}"

@@ -357,16 +357,10 @@ def _check_call(instruction: Instruction, at: int) -> None:
     assert isinstance(words, list)
     if len(set(words)) != len(words):
         raise CheckError("V038", at, f"{', '.join(words)} of `{name}`")
-    problem = _spread_problem(signature, positional, words) if spread else signature.problem(positional, words)
+    reason = signature.problem_with_spread if spread else signature.problem
+    problem = reason(positional, words)
     if problem is not None:
         raise CheckError("V037", at, problem)
-
-
-def _spread_problem(signature: Signature, positional: int, words: list[str]) -> str | None:
-    """Arity error that remains even if `*args` and `**kwargs` supply every missing argument, or None."""
-    positional = max(positional, min(signature.required, signature.positional_only))
-    missing = [name for name in signature.parameters[positional : signature.required] if name not in words]
-    return signature.problem(positional, [*words, *missing])
 
 
 class Gives(Enum):
