@@ -123,6 +123,9 @@ class Attempt(NamedTuple):
         return {"attempt": self.number, "duration_ms": max(0, round((now - self.since) * 1000)), "ts": now}
 
 
+NO_ATTEMPT = Attempt()
+
+
 class Thread:
     """An open pipeline: of a step run, or of one iteration."""
 
@@ -138,7 +141,7 @@ class Thread:
         self.frame = FrameState()
         self.started = False
         """A worker has reported something of its iteration."""
-        self.reported = Attempt()
+        self.reported = NO_ATTEMPT
         """Only what is beyond it is news."""
         self.child: Child | None = None
         self.answer: dict[str, Any] | None = None
