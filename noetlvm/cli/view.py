@@ -146,7 +146,7 @@ class Progress:
     def _iteration_ended(self, event: Event) -> Iterator[str]:
         run = self._run(event)
         has_failed = event.name.endswith("failed")
-        if event.iteration in run.parents:
+        if event.iteration in run.parents or event.data.get("cancelled"):
             return
         run.done += 1
         run.failed += has_failed

@@ -142,7 +142,7 @@ class TraceWriter:
         id = step_run_id(row.execution_id, run)
         attributes = {"noetl.step": name, "noetl.step_run_id": id}
         self._end(row, f"step {name}", (id, row.execution_id), (start, one.timestamp), attributes, one.event)
-        # What an ended run left open, such as tasks that it cancelled, never ends.
+        # A task that waited for its next attempt when its run was stopped has no other end.
         spans.tasks = {key: time for key, time in spans.tasks.items() if key[0] != run}
         spans.attempts = {key: time for key, time in spans.attempts.items() if key[0] != run}
 

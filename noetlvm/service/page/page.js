@@ -188,7 +188,8 @@ class Runs {
     const path = (event.iteration_id || "").slice(id.length + 1);
     if (event.name === "loop.started" && !path) run.total = event.data.total;
     if (event.name === "loop.iteration.done" && !path.includes(".")) run.ok += 1;
-    if (event.name === "loop.iteration.failed" && !path.includes(".")) run.failed += 1;
+    const isFailure = event.name === "loop.iteration.failed" && !event.data.cancelled;
+    if (isFailure && !path.includes(".")) run.failed += 1;
     if (["step.done", "loop.done", "step.failed"].includes(event.name) && !path) {
       run.status = event.name === "step.failed" ? "failed" : "done";
       run.ended = seconds;

@@ -18,8 +18,8 @@ from noetlvm.machine.settling import Settling
 from noetlvm.server import children
 from noetlvm.testing import __main__ as protocol
 from tests.whole.conformance import decision_breaks as d
+from tests.whole.conformance import log_rules
 from tests.whole.conformance import run_breaks as b
-from tests.whole.conformance import test_run_envelopes
 from tests.whole.conformance.breaks import (
     Break,
     bare_names_in,
@@ -352,7 +352,7 @@ ENVELOPES: dict[str, tuple[str, Break]] = {
     "brief-11-03 step": ("lacks step_run_id", d.identifiers_without("step_run_id")),
     "brief-11-03 attempt": ("lacks attempt", d.identifiers_without("attempt")),
     "step-8-02": ("without loop.iteration.started", b.unrecorded("loop.iteration.started")),
-    "S61-6": ("lacks ['trace_id']", replaced(test_run_envelopes, "envelope", d.envelope_without_trace)),
+    "S61-6": ("lacks ['trace_id']", replaced(log_rules, "envelope", d.envelope_without_trace)),
     "S61-7": ("not of a step", d.kind("token.enqueued", entity=d.Other)),
     "formal-11.1-03": ("seq is not dense", d.without_first_event),
     "step-1-02": ("seq is not dense", d.without_first_event),

@@ -23,9 +23,10 @@ from tests.whole.conformance import (
 from tests.whole.conformance.breaks import silent
 from tests.whole.conformance.broken import OTHERS, Broken
 from tests.whole.conformance.broken_runs import DECISIONS, ENVELOPES, RUNS
+from tests.whole.conformance.log_rules import problems
 from tests.whole.conformance.suite import Case, read_all_cases, read_requirements
 from tests.whole.conformance.test_run_cases import IN_ANY_ORDER, reported
-from tests.whole.conformance.test_run_envelopes import emitted, problems
+from tests.whole.conformance.test_run_envelopes import emitted
 from tests.whole.conformance.verdict import complaints
 
 ROWS = read_requirements()

@@ -25,6 +25,7 @@ from noetlvm.results.interface import MemoryResults
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing.result import RunResult, read_result
 from noetlvm.tools.runner import ToolRunner
+from tests.whole.conformance.log_rules import problems, stored_logs
 from tests.whole.conformance.suite import SUITE
 
 EXAMPLES = SUITE.parent / "examples"
@@ -61,6 +62,8 @@ def test_every_case_and_example_gives_the_log_of_the_embedded_engine(
         mode.clock.set_speed(1)
         with example_server() as api:
             found |= {f"example {one}": judge_example(mode, one, api) for one in NAMES}
+        logs = stored_logs(mode.reader)
+    assert {id: wrong for id, log in logs.items() if (wrong := problems(log))} == {}
     assert found.keys() == {case.id for case in cases} | {f"example {one}" for one in NAMES}
     assert {id: problems for id, problems in found.items() if problems} == {}
 

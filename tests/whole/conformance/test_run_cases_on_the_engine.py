@@ -21,6 +21,7 @@ from noetlvm.testing.__main__ import run_given
 from noetlvm.testing.run_playbook import resolver_of
 from noetlvm.testing.script import Script
 from noetlvm.tools.call import Outcome, ToolCall, ok
+from noetlvm.worker.pipeline_run import Clock
 from tests.fake_clock import FakeClock
 from tests.whole.conformance.suite import Case, read_cases
 
@@ -39,7 +40,7 @@ def is_for_one_worker(case: Case) -> bool:
 class ScriptedTools:
     """Tools that answer as a script says, on the engine's clock."""
 
-    def __init__(self, script: dict[str, Any], clock: FakeClock) -> None:
+    def __init__(self, script: dict[str, Any], clock: Clock) -> None:
         self._script = Script(script)
         self._labels = {key.partition("[")[0] for key in script}
         self._clock = clock
