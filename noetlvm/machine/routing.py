@@ -127,7 +127,7 @@ def summary(state: State) -> dict[str, Any]:
     return {
         "counts": {"succeeded": succeeded, "failed": failed, "rejected": rejected, "unhandled": state.failure_count},
         "failures": list(state.failures),
-        "results": dict(state.results),
+        "results": dict(sorted(state.results.items())),  # by name: they ended in an order of the schedule (S65)
     }
 
 

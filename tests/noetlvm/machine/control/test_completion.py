@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from noetlvm.data.event import Event
 from noetlvm.machine.messages import Request, Work
+from noetlvm.testing import run_playbook
 from tests.noetlvm.machine.control.drive import Drive, bad, ok
 
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: x, path: some/path }\n"
@@ -49,6 +52,28 @@ def test_final_step_runs_once_after_everything_else_and_nothing_follows_it() -> 
     assert args["results"] == {}
     assert drive.state.status == "failed"
     assert drive.state.result == "last"
+
+
+@pytest.mark.parametrize("first", ["slow", "quick"])
+def test_the_results_for_final_step_do_not_show_which_branch_was_first(first: str) -> None:
+    seconds = {"slow": 9, "quick": 1} if first == "quick" else {"slow": 1, "quick": 9}
+    ran = run_playbook(
+        HEADER
+        + """
+executor: { spec: { final_step: last } }
+workflow:
+  - step: start
+    next: { spec: { mode: inclusive }, arcs: [{ step: slow }, { step: quick }] }
+  - step: slow
+    tool: { kind: shell, command: [x], name: slow }
+  - step: quick
+    tool: { kind: shell, command: [x], name: quick }
+  - step: last
+    tool: { kind: shell, command: ["{{ args.results | list | join(' ') }}"], name: last }
+""",
+        {"last": "echo", **{name: {"answer": "ok 1", "takes": takes} for name, takes in seconds.items()}},
+    )
+    assert ran.result["command"] == ["quick slow start"]
 
 
 def test_a_refused_request_leaves_its_reason_and_starts_nothing() -> None:
