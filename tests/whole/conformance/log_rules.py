@@ -113,7 +113,7 @@ def _outcome(event: Envelope) -> Iterator[str]:
         yield f"an outcome is {outcome.get('status')}"
     if (outcome.get("status") == "error") != bool((outcome.get("error") or {}).get("kind")):
         yield "an error has no kind, or a success has one"
-    if (meta.get("attempt"), meta.get("trace_id")) != (event["attempt"], event["trace_id"]):
+    if (meta.get("attempt"), meta.get("trace_id")) != (event.get("attempt"), event["trace_id"]):
         yield f"meta is of another attempt or trace: {meta}"
     if not all(isinstance(meta.get(name), int | float) and meta[name] >= 0 for name in ("duration_ms", "ts")):
         yield f"meta has no duration or no time: {meta}"

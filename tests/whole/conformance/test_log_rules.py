@@ -19,10 +19,11 @@ from noetlvm.sim.world import Scenario, simulate
 from noetlvm.store.interface import Durability
 from noetlvm.store.memory import MemoryStore
 from noetlvm.store.sqlite import SqliteStore
+from noetlvm.testing.run_playbook import resolver_of
 from noetlvm.worker.pipeline_run import SystemClock
 from tests.whole.conformance.log_rules import Envelope, envelopes, problems, stored_logs
 from tests.whole.conformance.suite import Case, read_cases
-from tests.whole.conformance.test_run_cases_on_the_engine import ScriptedTools, is_for_one_worker, resolver
+from tests.whole.conformance.test_run_cases_on_the_engine import ScriptedTools, is_for_one_worker
 from tests.whole.conformance.test_run_envelopes import emitted
 
 SEEDS = 60
@@ -79,7 +80,7 @@ def run_on_engine(case: Case, store: Any, execution_id: str) -> None:
     texts = [path.read_text(encoding="utf-8") for path in (case.path, *case.companions)]
 
     async def run() -> None:
-        tools, resolve = ScriptedTools(given.get("tools", {}), clock), resolver(given.get("keychain", {}))
+        tools, resolve = ScriptedTools(given.get("tools", {}), clock), resolver_of(lambda: given.get("keychain", {}))
         engine = Engine(store, MemoryResults(), tools, clock=clock, resolve=resolve, max_parallel=100)
         bundle = Bundle.of(compile_texts(texts))
         engine.start(bundle, given.get("payload", {}), execution_id, ctx=given.get("ctx"))
