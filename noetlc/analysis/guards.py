@@ -118,14 +118,19 @@ def _covered(texts: tuple[str | Formula, ...]) -> tuple[tuple[int, int], ...]:
     alive = {index for choice in choices(guards, inclusive=False) for fired in choice for index in fired}
     dead = [index for index in range(len(guards)) if index not in alive and verdict(guards[index]) is not False]
     by = covering(guards, dead)
-    return tuple((index, by[index] if index in by else _overlapping(guards, index)) for index in dead)
+    first_with: dict[str, int] = {}
+    for index, guard in enumerate(guards):
+        for test in tests_in(guard):
+            first_with.setdefault(test.operand, index)
+    return tuple(
+        (index, by[index] if index in by else _overlapping(first_with, guards[index], index)) for index in dead
+    )
 
 
-def _overlapping(guards: Sequence[Formula], index: int) -> int:
-    """Return the first guard before `index` that shares an operand with it."""
-    own = {test.operand for test in tests_in(guards[index])}
-    earlier = (one for one in range(index) if any(test.operand in own for test in tests_in(guards[one])))
-    return next(earlier, max(0, index - 1))
+def _overlapping(first_with: dict[str, int], guard: Formula, index: int) -> int:
+    """Return the first guard before `index` that shares an operand with the one there."""
+    first = min((first_with[test.operand] for test in tests_in(guard)), default=index)
+    return first if first < index else max(0, index - 1)
 
 
 def _sole_expression(template: t.Template) -> t.Expression | None:

@@ -207,6 +207,14 @@ class Model(IdentityRecord, cached=True):
         return readings(self)
 
     @cached_property
+    def readings_by_owner(self) -> dict[Owner, list[Reading]]:
+        grouped: dict[Owner, list[Reading]] = {}
+        for reading in self.readings:
+            if reading.site.owner is not None:
+                grouped.setdefault(reading.site.owner, []).append(reading)
+        return grouped
+
+    @cached_property
     def definitions(self) -> Definitions:
         """The names that the playbook defines, for names written without a namespace."""
         from noetlc.analysis.names import definitions
@@ -256,6 +264,11 @@ class Model(IdentityRecord, cached=True):
     def ctx_written(self) -> dict[str, dict[str, Scalar]]:
         """For each step, the ctx keys that it may write, each with the position of one such write."""
         return {owner.name: dict(_written(self, owner)) for owner in self.owners if not owner.in_workbook}
+
+    @cached_property
+    def ctx_keys(self) -> frozenset[str]:
+        """The ctx keys that some step may write."""
+        return frozenset(key for keys in self.ctx_written.values() for key in keys)
 
     @cached_property
     def owners_by_step(self) -> dict[str, Owner]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from heapq import merge
 from typing import TypeAlias
 
 from noetlc.analysis.formulas import (
@@ -29,8 +30,8 @@ WORK_MAX = 300_000
 independent arcs, so that more combinations seem possible than are."""
 PAIRS_MAX = 2_000_000
 """Pairs of arcs in the alternatives of one group of an inclusive router; split likewise."""
-COVER_TESTS_MAX = 20_000
-"""Pairs of arcs to compare when searching for the arc that shadows another."""
+COVER_WORK_MAX = 100_000
+"""Combinations of samples to evaluate for pairs of arcs, when searching for the arc that shadows another."""
 
 
 def choices(guards: Sequence[Formula], inclusive: bool) -> tuple[Choice, ...]:
@@ -43,30 +44,33 @@ def choices(guards: Sequence[Formula], inclusive: bool) -> tuple[Choice, ...]:
     return (taken,) if taken != ((),) else ()
 
 
-def is_covered(guard: Formula, earlier: Formula) -> bool:
-    """True if the earlier guard holds wherever this one does."""
-    if isinstance(earlier, bool):
-        return earlier
-    worlds = combinations((guard, earlier))
-    return worlds is not None and all(value_of(earlier, world) for world in worlds if value_of(guard, world))
-
-
 def covering(guards: Sequence[Formula], indices: Sequence[int]) -> dict[int, int]:
     """Return, for the guards at these indices, the first earlier guard that covers each; those without are missing."""
-    operands = [{test.operand for test in tests_in(guard)} for guard in guards]
+    with_operand: dict[str | None, list[int]] = {}
+    """By operand, the guards that test it; under None those that always hold."""
+    for index, guard in enumerate(guards):
+        for operand in [None] if guard is True else {test.operand for test in tests_in(guard)}:
+            with_operand.setdefault(operand, []).append(index)
     found: dict[int, int] = {}
-    tests = 0
+    left = COVER_WORK_MAX
     for index in indices:
-        for earlier in range(index):
-            if guards[earlier] is not True and operands[earlier].isdisjoint(operands[index]):
-                continue
-            tests += 1
-            if tests > COVER_TESTS_MAX:
+        operands = {None, *(test.operand for test in tests_in(guards[index]))}
+        for earlier in merge(*(with_operand.get(operand, ()) for operand in operands)):
+            if earlier >= index:
+                break
+            worlds = [] if guards[earlier] is True else combinations((guards[index], guards[earlier]))
+            left -= 1 + len(worlds or ())
+            if left < 0:
                 return found
-            if is_covered(guards[index], guards[earlier]):
+            if worlds is not None and _covers(guards[earlier], guards[index], worlds):
                 found[index] = earlier
                 break
     return found
+
+
+def _covers(earlier: Formula, guard: Formula, worlds: list[dict[str, object]]) -> bool:
+    """True if the earlier guard holds wherever this one does."""
+    return all(value_of(earlier, world) for world in worlds if value_of(guard, world))
 
 
 def _groups(guards: Sequence[Formula]) -> list[list[int]]:

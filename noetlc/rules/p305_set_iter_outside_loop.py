@@ -54,13 +54,12 @@ def writers_without_loop(model: Model, owner: Owner) -> list[tuple[TaskView, ast
 def _as_ctx(model: Model, owner: Owner, writers: list[ast.Then]) -> Fix | None:
     """Return the fix that moves the step's `iter` to `ctx`; None where `ctx` has one of its names already."""
     names = written_names(writers)
-    if any(then.set_ctx for then in writers) or any(not names.isdisjoint(keys) for keys in model.ctx_written.values()):
+    if any(then.set_ctx for then in writers) or not names.isdisjoint(model.ctx_keys):
         return None
     places = [(then.key_span("set_iter"), "set_iter", "set_ctx") for then in writers]
-    for reading in model.readings:
-        if reading.site.owner is owner:
-            uses = (use.node.span for use in reading.names.uses if use.name == "iter")
-            places += [(model.place(reading.site, span), "iter", "ctx") for span in uses]
+    for reading in model.readings_by_owner.get(owner, ()):
+        uses = (use.node.span for use in reading.names.uses if use.name == "iter")
+        places += [(model.place(reading.site, span), "iter", "ctx") for span in uses]
     if any(model.source.text[place.start : place.end] != old for place, old, _ in places):
         return None
     edits = tuple(Edit(place, new) for place, _, new in dict.fromkeys(places))
