@@ -1,7 +1,7 @@
 """Caches of what is computed from texts of a document: parsed templates, their names, formulas and code.
 
 Playbooks repeat their texts, and every rule and pass needs the same trees, so a cache must have room for a whole
-document. With a fixed number of entries, a document with one text more would compute everything anew at each pass.
+document. With a fixed number of entries, a document with one text more would repeat all work at each pass.
 What stays after a document is bounded: a process may read many of them.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import _lru_cache_wrapper, cache
 from typing import TypeVar
 
-ENTRIES_KEPT = 4096
-"""Entries with which a cache survives the beginning of the next document."""
+ENTRIES_MAX = 4096
+"""A cache with more entries is emptied when the next document begins."""
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -30,7 +30,7 @@ class DocumentCache(dict[Key, Value]):
 
 
 def per_document(function: Callable[..., Value]) -> _lru_cache_wrapper[Value]:
-    """Cache the results of a pure function like `functools.cache`, but not for ever."""
+    """Cache the results of a pure function like `functools.cache`, for one document."""
     cached = cache(function)
     _functions.append(cached)
     return cached
@@ -39,8 +39,8 @@ def per_document(function: Callable[..., Value]) -> _lru_cache_wrapper[Value]:
 def begin_document() -> None:
     """Empty the caches that an earlier document has filled."""
     for mapping in _caches:
-        if len(mapping) > ENTRIES_KEPT:
+        if len(mapping) > ENTRIES_MAX:
             mapping.clear()
     for function in _functions:
-        if function.cache_info().currsize > ENTRIES_KEPT:
+        if function.cache_info().currsize > ENTRIES_MAX:
             function.cache_clear()
