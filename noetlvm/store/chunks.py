@@ -165,9 +165,23 @@ def checked(row: Sequence[Any], sum_before: int | None) -> list[Recorded]:
         events = decoded(first, data)
     except UNREADABLE as problem:
         raise ChunkError(f"its data cannot be decoded ({problem})") from problem
-    if len(events) != last - first + 1 or any([*map(type, one.event)] != _EVENT_TYPES for one in events):
+    if len(events) != last - first + 1 or not all(map(_is_event, events)):
         raise ChunkError("its data are not those events")
     return events
+
+
+def _is_event(one: Recorded) -> bool:
+    is_timed = type(one.timestamp) in (float, int) and is_time(one.timestamp)
+    return is_timed and type(one.event_id) is str and [*map(type, one.event)] == _EVENT_TYPES
+
+
+_TIME_END = 253_402_128_000
+"""Two days before the year 10,000, in which no calendar of Python has a date, in any time zone."""
+
+
+def is_time(seconds: float) -> bool:
+    """Return whether a number can be a time at which something was written."""
+    return 0 <= seconds < _TIME_END
 
 
 def has_types(row: Sequence[Any], types: Sequence[Any]) -> bool:

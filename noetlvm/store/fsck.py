@@ -16,7 +16,7 @@ from noetlvm.data.encoding import references_in
 from noetlvm.data.event import Recorded
 from noetlvm.store.chunks import ChunkError, checked, first_sum, known_sum, span
 from noetlvm.store.interface import DamagedError
-from noetlvm.store.rows import read_data, read_execution
+from noetlvm.store.rows import parsed_execution, read_data
 
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
 """SQL with `?` for each value, and the values."""
@@ -121,12 +121,12 @@ def _of_executions(tables: CheckedTables, rows: dict[int, _Row]) -> Iterator[Dam
     for key, *row in tables.select(f"SELECT key, {columns} FROM executions ORDER BY key"):
         repair: tuple[Statement, ...] = ()
         try:
-            execution = read_execution(tables.name, row)
+            execution = parsed_execution(tables.name, row)
         except DamagedError as problem:
             remedy = _BACKUP
             row[8] = "{}"
             try:
-                execution = read_execution(tables.name, row)
+                execution = parsed_execution(tables.name, row)
             except DamagedError:
                 yield Damage(str(problem).partition("; ")[0], remedy)
                 continue

@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import decode, encode
-from noetlvm.store.chunks import REMEDY, UNREADABLE, Chunk, encoded_chunks, has_types
+from noetlvm.store.chunks import REMEDY, UNREADABLE, Chunk, encoded_chunks, has_types, is_time
 from noetlvm.store.interface import (
     PAGE_ROWS,
     Action,
@@ -92,6 +92,15 @@ _EXECUTION_TYPES = (str, str, str, str, str, _NUMBER, _OPTIONAL_NUMBER, str, dic
 
 
 def read_execution(where: str, row: Sequence[Any]) -> Execution:
+    """Return the row of an execution with times that can be shown. Raises DamagedError."""
+    execution = parsed_execution(where, row)
+    for time in (execution.started, execution.ended):
+        if time is not None and not is_time(time):
+            raise DamagedError(f"{where}: the row of execution {row[0]!r} is damaged: {time} is not a time; {REMEDY}")
+    return execution
+
+
+def parsed_execution(where: str, row: Sequence[Any]) -> Execution:
     """Return the row of an execution, whose counts are JSON. Raises DamagedError."""
     try:
         execution = Execution._make((*row[:8], json.loads(row[8]), *row[9:]))

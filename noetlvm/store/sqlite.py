@@ -270,7 +270,9 @@ class SqliteStore(SqlWriter, SqliteReader):
                 self._connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES[durability]}")
                 migrate(self._connection, path)
                 self._reading = _connect(path, "ro")
-                (last,) = self._connection.execute("SELECT max(number) FROM commands").fetchone()
+                # In SQLite a damaged row may have any type, and text is greater than every number.
+                largest = "SELECT max(number) FROM commands WHERE typeof(number) = 'integer'"
+                (last,) = self._connection.execute(largest).fetchone()
         except StoreError:
             self._lock.release()
             raise

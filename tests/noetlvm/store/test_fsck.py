@@ -5,8 +5,10 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgpack import packb, unpackb  # type: ignore[import-untyped]  # it ships no types
 
 from noetlc.compile import compile_playbooks
 from noetlvm.bytecode.codec.container import bundle_id
@@ -182,3 +184,31 @@ def test_pages_that_were_overwritten_are_reported(path: Path) -> None:
         file.seek(path.stat().st_size // 2)
         file.write(b"\xff" * 8_192)
     assert found(path)
+
+
+@pytest.mark.parametrize("value", ["'x'", "x'00'", "1.5", "1e300"])
+def test_a_command_whose_number_is_none_does_not_prevent_a_repair(path: Path, value: str) -> None:
+    change(path, f"UPDATE commands SET number = {value}")
+    repaired(path)
+    with closing(SqliteStore(path)) as store:
+        assert len(store.executions()) == 2
+
+
+@pytest.mark.parametrize("column", ["started", "ended"])
+@pytest.mark.parametrize("value", ["9e999", "-9e999", "1e300", "1e12", "-1"])
+def test_a_time_that_is_none_is_damage_of_its_row(path: Path, column: str, value: str) -> None:
+    change(path, f"UPDATE executions SET {column} = {value} WHERE key = 1")
+    with (
+        closing(SqliteReader(path)) as reader,
+        pytest.raises(DamagedError, match="the row of execution 'x' is damaged"),
+    ):
+        reader.executions()
+
+
+@pytest.mark.parametrize("value", ["soon", None, float("inf"), float("nan"), 1e12, -1.0])
+def test_events_at_a_time_that_is_none_are_damaged(path: Path, value: Any) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        (place, data) = connection.execute("SELECT place, data FROM chunks WHERE place >> 32 = 2").fetchone()
+        changed = packb([value, *unpackb(data)[1:]])
+        connection.execute("UPDATE chunks SET data = ?, sum = NULL WHERE place = ?", (changed, place))
+    assert any("events 1 to 4 of y is damaged: its data " in one.what for one in found(path))
