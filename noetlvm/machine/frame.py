@@ -17,7 +17,17 @@ from noetlvm.data.references import overlaid, readable
 from noetlvm.limits import IDLE_INSTRUCTIONS_MAX, INPUTS_BYTES, WAIT_HELD_SECONDS
 from noetlvm.machine.instructions import DONE, FAILED, Effect, Ended, Wait, failure, shortened
 from noetlvm.machine.payload import TooLargeError
-from noetlvm.machine.scope import HANDS_ON, Remedy, Scope, labels_first, pipeline_names, remedy_in, run_again, unmasked
+from noetlvm.machine.scope import (
+    HANDS_ON,
+    Remedy,
+    Scope,
+    labels_first,
+    pipeline_names,
+    remedy_in,
+    run_again,
+    unmasked,
+    unmasked_data,
+)
 
 if TYPE_CHECKING:
     from noetlvm.language.events import EventName
@@ -141,6 +151,15 @@ class Frame:
         offload, result = self._scope.offload, reported["result"]
         self._masked, self._repeatable = offload.redacted(result) is not result, repeatable
         self.pc += 1
+
+    def take_answer(self, answer: dict[str, Any], meta: dict[str, Any]) -> None:
+        """Take the outcome of a child for the call's: it comes from a log, so masked parts cannot be read (S64)."""
+        offload = self._scope.offload
+        self.complete({**offload.readable(answer), "meta": meta})
+        if self._scope.has_secrets or offload.redacts:
+            shown = unmasked_data(answer, "outcome", _rerun(self.label), offload)
+            self._masked = self._masked or shown is not answer
+            self.outcome.update((name, shown[name]) for name in answer if name != "meta")
 
     def not_rendered(self, problem: dict[str, Any]) -> None:
         """Take a failure to render the inputs for the call's outcome: the task's rules decide (S10)."""

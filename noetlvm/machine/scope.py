@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noetlvm.data.encoding import MASK
+from noetlvm.data.encoding import MASK, deeply_readable, encode_noting_references
 from noetlvm.data.event import Event
-from noetlvm.data.references import overlaid, readable
+from noetlvm.data.references import Reference, overlaid, readable
 from noetlvm.expr.values import Masked, Undefined
 from noetlvm.machine.payload import Offload
 
@@ -168,6 +168,18 @@ def redacted(event: Event, redact: Callable[[Any], Any]) -> Event:
 
 HANDS_ON = frozenset({"continue", "jump"})
 """Directives after which the next task reads the result."""
+
+
+def unmasked_data(value: Any, name: str, remedy: Remedy, offload: Offload) -> Any:
+    """Return recorded data with references anywhere in it, in which no masked text can be read; itself without both."""
+    found = unmasked(value, name, remedy)
+    if not encode_noting_references(value)[1]:
+        return found
+
+    def load(reference: Reference) -> Any:
+        return unmasked(offload.load(reference), "a stored result", remedy)
+
+    return deeply_readable(found, load)
 
 
 def _masked(name: str, remedy: Callable[[str], str]) -> Masked:

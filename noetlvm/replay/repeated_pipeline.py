@@ -99,7 +99,7 @@ def repeated(work: Work, recording: Recording, now: float) -> Iterator[Event | f
         elif type(effect) is CallTool and answer is not None:
             call = recorded(frame)
             meta = (call.meta if call else {}) or {**answer.get("meta", {}), "ts": now}
-            frame.complete({**recording.offload.readable(answer), "meta": meta})
+            frame.take_answer(answer, meta)
             answer = None
         elif type(effect) is CallTool and effect.kind == PLAYBOOK:
             try:

@@ -26,7 +26,7 @@ from noetlvm.machine.messages import Work
 from noetlvm.machine.payload import Offload, TooLargeError
 from noetlvm.record import Record
 from noetlvm.store.wall_clock import WallClock
-from noetlvm.tools.call import Outcome, ToolCall, Tools, error
+from noetlvm.tools.call import ToolCall, Tools, error
 from noetlvm.tools.inputs import InputError, prepared
 
 if TYPE_CHECKING:
@@ -222,23 +222,21 @@ class PipelineRun:
         while True:
             effect = frame.advance(lambda: monotonic() >= until)
             if type(effect) is CallTool:
-                now, outcome = clock.now(), self._known_outcome()
+                now, answer = clock.now(), self._answer
+                outcome = answer or tools.at_once(self._tool_call(effect))
                 if outcome is None:
-                    outcome = tools.at_once(self._tool_call(effect))
-                    if outcome is None:
-                        return effect
+                    return effect
+                meta = {"duration_ms": 0, **outcome.get("meta", {}), "ts": now}
+                if answer is not None:
+                    self._answer = None
+                    frame.take_answer(answer, meta)
+                else:
                     frame.events.append(frame.started(ts=now))
-                frame.complete({**outcome, "meta": {"duration_ms": 0, **outcome.get("meta", {}), "ts": now}})
+                    frame.complete({**outcome, "meta": meta})
             elif type(effect) is not Wait or effect.seconds or monotonic() >= until:
                 return effect
             if monotonic() >= until:
                 return Wait(0)
-
-    def _known_outcome(self) -> Outcome | None:
-        """Return the outcome of the child that the pipeline waited for, with how long it took, the first time."""
-        answer, self._answer = self._answer, None
-        # A child's result may refer to stored ones, at any depth.
-        return None if answer is None else self._offload.readable(answer)
 
     # ---- effects
 

@@ -124,6 +124,54 @@ def test_a_child_that_uses_a_secret_of_its_request_fails_and_names_it(
     )
 
 
+PARENT_OF_READER = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{ name: parent, path: parent }}
+keychain: [{{ name: token, kind: bearer_token }}]
+workflow:
+  - step: start
+    tool:
+      - child: {{ kind: playbook, path: child }}
+      - use: {{ kind: shell, command: [echo, "{used}"] }}
+---
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{ name: child, path: child }}
+workflow:
+  - step: start
+    tool:
+      - read: {{ kind: shell, command: [{read}, "{file}"] }}
+"""
+
+
+@pytest.mark.parametrize("read", ["cat", "awk, 'BEGIN { while (n++ < 9000) print n } 1'"])
+@pytest.mark.parametrize(
+    ("used", "is_masked"),
+    [
+        ("{{ _prev.result.stdout }}", True),
+        ("{{ child.result.stdout | length }}", True),
+        ("{{ _prev | tojson }}", True),
+        ("{{ _prev.result.stdout | default('') }}", True),
+        ("{{ _prev.status }} {{ child.result.exit_code }}", False),
+    ],
+)
+def test_a_task_that_uses_a_masked_result_of_a_child_fails(
+    noetlvm: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: str, used: str, is_masked: bool
+) -> None:
+    """The child has the secret from elsewhere, and its log has the mask, inline or in a stored result."""
+    monkeypatch.setenv("TOKEN", SECRET)
+    (tmp_path / "secret.txt").write_text(SECRET)
+    text = PARENT_OF_READER.format(used=used, read=read, file=tmp_path / "secret.txt")
+    for name, part in zip(("parent", "child"), text.split("---\n"), strict=True):
+        (tmp_path / f"{name}.yaml").write_text(part)
+    answer = noetlvm("run", "parent.yaml", "child.yaml", "--db", "runs.db")
+    assert answer.code == (1 if is_masked else 0)
+    said = " ".join((answer.out + answer.err).split())
+    assert ("(a secret, which is not recorded: run the task `child` again)" in said) is is_masked
+    assert noetlvm("replay", said.partition("(execution ")[2].partition(")")[0], "--db", "runs.db").code == 0
+
+
 def names(redacts: bool, **scope: Any) -> dict[str, Any]:
     offload = Offload(64 * 1024, redact=Redactor([SECRET]).redact if redacts else None)
     written = scope.pop("written", {})
