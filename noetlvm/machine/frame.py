@@ -396,7 +396,8 @@ def frame_for(
         work.iter,
         work.trace,
         work.results,
-        playbook.has_secrets,
+        # The parent of a child may come from another bundle, and hand masks to it.
+        playbook.has_secrets or work.trace != work.execution_id,
         remedy_in(playbook, work.step),
         now,
     )

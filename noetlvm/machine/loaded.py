@@ -339,7 +339,7 @@ class LoadedPlaybook(Record):
     workload: dict[str, Any]
     keychain: tuple[KeychainEntry, ...]
     has_secrets: bool
-    """Some playbook of the program reads secrets, so recorded data may contain masks, in any process (S64)."""
+    """Some playbook of the program reads secrets or runs a child, so recorded data may contain masks (S64)."""
     steps: dict[str, LoadedStep]
     has_time_limits: bool
     prefix: str
@@ -369,13 +369,21 @@ class LoadedProgram(Record):
 
 
 def _has_secrets(playbook: PlaybookCode) -> bool:
-    """Return whether a playbook declares credentials, or has a task that may return a secret."""
+    """Return whether a playbook declares credentials, or has a task that may return a secret or its mask.
+
+    A child may come from another bundle, whose secrets are not known here.
+    """
     return bool(playbook.keychain) or any(
-        instruction.opcode.name == "CALL" and may_give_secret(str(instruction.operands[0]))
+        instruction.opcode.name == "CALL"
+        and (instruction.operands[0] == _CHILD or may_give_secret(str(instruction.operands[0])))
         for step in playbook.steps
         if step.pipeline
         for instruction in step.pipeline.code
     )
+
+
+_CHILD = "playbook"
+"""The kind of tasks that run another playbook."""
 
 
 class _Setting(Record):

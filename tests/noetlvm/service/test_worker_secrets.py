@@ -13,7 +13,7 @@ from noetlvm.data.encoding import MASK
 from noetlvm.keychain import redaction
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import Credentials
+from noetlvm.server.credentials import Credentials, KnownSecrets
 from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.store.memory import MemoryStore
@@ -75,6 +75,66 @@ def worked(
         await driving
 
     asyncio.run(asyncio.wait_for(run(), 120))
+
+
+PARENT = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: parent, path: tests/parent }
+workflow:
+  - step: start
+    tool: [{ child: { kind: playbook, path: tests/child, workload: { said: "{{ workload.said }}" } } }]
+    next: { arcs: [{ step: use }] }
+  - step: use
+    tool: [{ use: { kind: shell, command: ["{{ start.result.said }}"] } }]
+"""
+CHILD = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: child, path: tests/child }
+workflow:
+  - step: start
+    tool: [{ find: { kind: shell, command: ["{{ workload.said }}"] } }]
+"""
+KEYCHAIN = "keychain: [{ name: token, kind: bearer_token }]\nworkflow:"
+
+
+KEYED_CHILD = PARENT, CHILD.replace("workflow:", KEYCHAIN)
+KEYED_PARENT = PARENT.replace("workflow:", KEYCHAIN).replace("{{ workload.said }}", "{{ keychain.token }}"), CHILD
+
+
+@pytest.mark.parametrize(("parent", "child"), [KEYED_CHILD, KEYED_PARENT])
+def test_a_mask_from_a_playbook_of_another_bundle_is_never_given_to_a_tool(parent: str, child: str) -> None:
+    commands: list[str] = []
+
+    async def play(call: ToolCall) -> Outcome:
+        commands.extend(call.inputs["command"])
+        return ok({"said": CANARY})
+
+    async def run() -> None:
+        known = KnownSecrets()
+        driver = Driver(
+            MemoryStore(),
+            MemoryResults(),
+            lambda declared: Credentials({"token": CANARY} if declared else {}, [CANARY] if declared else [], known),
+            poll_seconds=0.02,
+        )
+        bundle = Bundle.of(compile_texts([child]))
+        driver.store.register("tests/child", bundle.id, bundle.data, 0.0)
+        driving = asyncio.create_task(driver.run())
+        worker = RemoteWorker(LocalLink(driver), PlayedTools(play), id="one", pools=("default",), slots=2)
+        working = asyncio.create_task(worker.run())
+        id = await driver.start(Bundle.of(compile_texts([parent])), {"said": "ls"}, {})
+        while (row := driver.store.execution(id)) is None or row.ended is None:
+            await asyncio.sleep(0.01)
+        assert row.status == "failed"
+        worker.drain()
+        await working
+        driver.stop()
+        await driving
+
+    asyncio.run(asyncio.wait_for(run(), 120))
+    assert MASK not in commands
 
 
 async def large(call: ToolCall) -> Outcome:
