@@ -219,6 +219,8 @@ RUNS = (
     _run("loop-nested-paging", b.instruction("JUMP_TO", b.ends_as_done), "step-8-04 step-11-03"),
     _run("loop-nested-paging", d.headers_with(width=1), "step-11-03"),
     _run("storage-by-status-404", b.instruction("JUMP_TO", b.ends_as_done), "brief-9-03 step-8-04"),
+    _run("workload-never-changes", d.patches_reach_the_workload, "formal-1.1-01 step-6.1-01 brief-7.1-03"),
+    _run("ctx-patched-names-its-writer", b.unrecorded("ctx.patched"), "formal-1.1-06"),
 )
 
 DECISIONS = (
@@ -338,6 +340,13 @@ DECISIONS = (
     _run("keychain-before-the-first-token", d.nameless_credentials, "S44-1"),
     _run("admit-entry-never", replaced(loaded.LoadedPlaybook, "locate", lambda *_: ""), "S59-1"),
     _run("admit-entry-never", replaced(settling, "denial", lambda *_: {}), "S59-1"),
+    _run("expressions-of-jinja", d.filters_call("join", lambda *_: ""), "S12-12"),
+    _run("expressions-of-jinja", d.filters_call("sort", lambda _, value, *more: value), "S12-12"),
+    _run("workload-never-changes", d.patches_reach_the_workload, "S37-2"),
+    *(
+        _run(f"mask-in-{place}-is-refused", d.masks_are_values, "S45-4")
+        for place in ("iter", "args", "a-childs-workload")
+    ),
 )
 
 ENVELOPES: dict[str, tuple[str, Break]] = {

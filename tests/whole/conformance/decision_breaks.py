@@ -458,3 +458,14 @@ def server_without(name: str) -> Break:
 def nameless_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """A credential that is missing is not named."""
     monkeypatch.setattr(UnresolvedError, "__str__", lambda _: "a credential is missing")
+
+
+def patches_reach_the_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written to `ctx` is written to the workload too."""
+    patched = fold.HANDLERS["ctx.patched"]
+
+    def both(state: Any, event: Event) -> None:
+        patched(state, event)
+        state.workload = {**state.workload, **event.data["patch"]}
+
+    monkeypatch.setitem(fold.HANDLERS, "ctx.patched", both)
