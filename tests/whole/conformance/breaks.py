@@ -244,7 +244,7 @@ def plain_texts_change(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def nets(target: Any, name: str, value: Any) -> Break:
-    """Break: the analysis of nets uses something else; what it caches of routers is made anew."""
+    """Break: the analysis of nets uses something else; its caches of routers are empty."""
 
     def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
         for cached in ("_guards", "_choices", "_labels"):
