@@ -154,7 +154,7 @@ def unmasked(value: Any, name: str, remedy: Callable[[str], str]) -> Any:
 def redacted(event: Event, redact: Callable[[Any], Any]) -> Event:
     """Return a worker's event without secrets that the worker may not know.
 
-    A result that held one is marked, as the worker does with its own secrets: the next worker must not read the mask (S64).
+    A result that held one is marked, as a worker marks its own: the next worker must not read the mask (S64).
     """
     data = redact(event.data)
     if data is event.data:
