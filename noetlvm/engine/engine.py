@@ -53,6 +53,8 @@ _LOG = logging.getLogger("noetlvm")
 
 _TICKS_IN_A_ROW = 16
 """Ticks that run back to back before yielding to the event loop, when no task is known to wait."""
+_INPUTS_MAX = 128
+"""Inputs of one execution, and executions with inputs, that may wait for a decision before more pipelines begin."""
 
 
 class Engine:
@@ -99,6 +101,8 @@ class Engine:
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._is_stopping = False
+        self._unacted: dict[Active, None] = {}
+        """Executions with effects for which the last turn was too short."""
         self._is_writing = False
         """A thread writes what was decided last."""
         self._writer = writer
@@ -203,7 +207,7 @@ class Engine:
             if self._monotonic() - looked > TURN_SECONDS:  # without a pause, no alarm is set
                 looked = self._monotonic()
                 self._take_due()
-            if self.server.has_inputs() and not (self._is_stopping and self.server.can_wait()):
+            if self._has_work() and not (self._is_stopping and self.server.can_wait()):
                 await self._tick()
                 ticks += 1
                 is_long = self._monotonic() - turn > TURN_SECONDS
@@ -213,7 +217,7 @@ class Engine:
                     await asyncio.sleep(0)
                 continue
             self._write()
-            if self.server.has_inputs() and not self._is_stopping:
+            if self._has_work() and not self._is_stopping:
                 continue
             if self._set_alarm():
                 await asyncio.sleep(0)  # it goes to sleep, and others may have something new
@@ -223,6 +227,9 @@ class Engine:
             self._wake.clear()
             self.clock.rest(len(self._tasks))
             await self._wake.wait()
+
+    def _has_work(self) -> bool:
+        return bool(self._unacted) or self.server.has_inputs()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -238,13 +245,14 @@ class Engine:
 
     async def _tick(self) -> None:
         self._tick_started = self._monotonic()
-        decided = dict.fromkeys(self.server.decide_waiting())
+        decided, self._unacted = self._unacted, {}
+        decided |= dict.fromkeys(self.server.decide_waiting())
         if self._writer is not None:
             await self._write_in_thread(self._writer, decided)
         elif not self._may_wait():
             self._write()
-        for active in decided:
-            self._act(active)
+        self._tick_started = self._monotonic()
+        self._act(decided)
 
     async def _write_in_thread(self, writer: Executor, decided: dict[Active, None]) -> None:
         """Write in a thread if tools run meanwhile: what they report is then decided together."""
@@ -294,10 +302,24 @@ class Engine:
 
     # ---- effects
 
-    def _act(self, active: Active) -> None:
-        """Perform the effects of an execution, now that its events are written, or will be before anything acts."""
-        for effect in self.server.take_effects(active):
-            _PERFORMED[type(effect)](self, active, effect)
+    def _act(self, decided: dict[Active, None]) -> None:
+        """Perform the effects of executions, now that their events are written, or will be before anything acts.
+
+        A pipeline without a tool runs to its end here, so thousands of them take more than a turn, and their reports
+        would delay a control or a stop.
+        """
+        left = list(decided)
+        for position, active in enumerate(left):
+            effects = self.server.take_effects(active)
+            for number, effect in enumerate(effects, 1):
+                _PERFORMED[type(effect)](self, active, effect)
+                if self._has_backlog(active) or self._is_spent(0):
+                    active.effects = [*effects[number:], *active.effects]
+                    self._unacted = dict.fromkeys(left[position if active.effects else position + 1 :])
+                    return
+
+    def _has_backlog(self, active: Active) -> bool:
+        return max(len(active.inbox), self.server.waiting_executions) >= _INPUTS_MAX
 
     def _open(self, active: Active, work: OpenWork) -> None:
         if work.not_before and work.not_before > self.clock.now():

@@ -131,6 +131,8 @@ class Server:
         self._decided_at = 0.0
         """Time of all events of the next write."""
         self._last_request = 0
+        self._obsolete: dict[str, tuple[Execution, list[int]]] = {}
+        """Requests that nothing needs any more, by the execution that acknowledges them."""
         self._shuffle = shuffle
         self._has_sent = False
 
@@ -242,12 +244,18 @@ class Server:
                 except StoreError:
                     self._last_request = before  # it is delivered again once the store works
                     raise
+            self._acknowledge_obsolete()
             if len(requests) != limit:
                 return
             self._collect_controls()
             if self._waiting:  # the rest after the next write
                 self._has_sent = True
                 return
+
+    def _acknowledge_obsolete(self) -> None:
+        if self._obsolete:
+            self.store.write([Append(row, row.seq, acknowledged=numbers) for row, numbers in self._obsolete.values()])
+            self._obsolete = {}
 
     def _collect_controls(self) -> None:
         """Take up requests to the executions that the caller started: they do not wait for those of their children."""
@@ -339,6 +347,11 @@ class Server:
     def has_inputs(self) -> bool:
         return bool(self._waiting or self._conflicted)
 
+    @property
+    def waiting_executions(self) -> int:
+        """Number of executions with inputs that wait for a decision."""
+        return len(self._waiting)
+
     def can_wait(self) -> bool:
         """Return whether all inputs that wait may be left waiting: decisions that were cut, and stored requests."""
         return all(_is_stored(entry) for active in self._waiting for entry in active.inbox)
@@ -373,7 +386,8 @@ class Server:
             except StoreError:
                 active.inbox = [*entries, *rest, *active.inbox]
                 raise
-            if rest:
+            if rest or (entries and self._is_spent is not None and self._is_spent(0)):
+                entries.sort(key=_is_report)  # a cancellation does not wait behind thousands of reports
                 active.inbox = [*entries, *rest, *active.inbox]
                 self._waiting[active] = None
                 break
@@ -619,14 +633,26 @@ class Server:
 
         A process that has the store for itself leaves what it was not given, but for what its own executions cancel.
         """
-        row = self.store.execution(request.execution_id)
+        row = self.store.execution(request.execution_id) or self._parent_of(request)
         if row is None:
             return None
         if row.ended is None:
+            if row.execution_id != request.execution_id:
+                return None
             is_of_parent = request.action == "cancel" and request.data is not None
             return self.activate(request.execution_id) if self._is_shared or is_of_parent else None
-        self.store.write([Append(row, row.seq, acknowledged=[request.number])])
+        self._obsolete.setdefault(row.execution_id, (row, []))[1].append(request.number)
         return None
+
+    def _parent_of(self, request: ExecutionRequest) -> Execution | None:
+        """Return the parent of a child that was never started: once it has ended, the child is not needed.
+
+        Another server may start the child meanwhile, so this is known only of a store that is not shared.
+        """
+        if self._is_shared or request.action not in ("start", "cancel"):
+            return None
+        parent = request.data[1][3] if request.action == "start" else request.data
+        return self.store.execution(parent) if parent else None
 
     def _enlist(
         self, row: Execution, program: LoadedProgram, playbook: LoadedPlaybook, state: State, credentials: Credentials
@@ -682,6 +708,10 @@ def _is_stored(entry: WaitingInput) -> bool:
     """Return whether an input is delivered again when the execution, or the parent that needs it, is resumed."""
     given = entry.input
     return bool(entry.request) or type(given) is Continue or (type(given) is Start and bool(given.request.parent))
+
+
+def _is_report(entry: WaitingInput) -> bool:
+    return type(entry.input) in (WorkerReport, ChildFinished)
 
 
 def _is_current(given: Input, state: State) -> bool:

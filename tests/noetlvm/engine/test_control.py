@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
+from noetlvm.data.event import Recorded
 from noetlvm.engine.engine import Engine
 from noetlvm.limits import Limits
 from noetlvm.server.active import Ending
+from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 from tests.noetlvm.engine.test_engine import CHAIN
@@ -133,3 +136,30 @@ def test_a_cancelled_execution_is_not_outrun_by_the_children_of_its_children() -
     assert session.store.unfinished() == []
     assert session.store.descendants(execution_id) < Limits().max_children
     assert session.store.requests() == []
+
+
+def test_tokens_that_double_leave_no_backlog_that_a_stop_has_to_wait_for() -> None:
+    arc = "{ step: start, when: '{{ workload.go }}' }"
+    doubling = f"""
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{ name: doubling, path: tests/doubling }}
+executor: {{ spec: {{ limits: {{ max_step_runs: 3000 }} }} }}
+workload: {{ go: true }}
+workflow:
+  - step: start
+    tool: {{ kind: noop }}
+    next: {{ spec: {{ mode: inclusive }}, arcs: [{arc}, {arc}] }}
+"""
+    session, written = Session(), [0]
+    receive = session._receive
+
+    def count(execution: Execution, recorded: Sequence[Recorded]) -> None:
+        written.append(sum(one.event.name == "step.done" for one in recorded))
+        receive(execution, recorded)
+
+    session._receive = count  # type: ignore[method-assign]
+    ending = session.run(doubling, monotonic=lambda: 0.0)
+    assert ending.failures[0]["error"]["kind"] == "fuel"
+    assert sum(written) == 3000
+    assert max(written) < 300

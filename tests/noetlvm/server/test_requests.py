@@ -340,3 +340,23 @@ def test_what_is_masked_in_a_recorded_payload_is_not_compared(payload: dict[str,
     row = Execution("e", "b", "n", "p", "running", 0.0, seq=2)
     store.write([Append(row, 0, [Recorded(seq, f"i{seq}", 0.0, event) for seq, event in enumerate(log, 1)])])
     assert StartContent("p", "b", payload, {}).started(store, MemoryResults().get, "e") is is_same
+
+
+def test_a_control_does_not_wait_behind_reports_for_which_a_turn_is_too_short() -> None:
+    server = Server(
+        MemoryStore(), MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_spent=lambda _: True
+    )
+    text = PLAYBOOK + "    tool: { kind: shell, command: [x] }\n"
+    id = server.start(Bundle.of(compile_texts([text])), {})
+    decided(server)
+    active = server.active[id]
+    for _ in range(100):
+        server.submit(active, WorkerReport(1, "", 99, []))
+    server.submit(active, Cancel())
+    for _ in range(2):
+        assert not active.state.is_over
+        server.decide_waiting()
+    assert active.state.is_over
+    assert server.has_inputs()
+    decided(server)
+    assert not server.has_inputs()
