@@ -459,6 +459,55 @@ def templates() -> Cases:
         yield Case(f"undefined reaches {position}", case, {"status": "failed"})
 
 
+def merges() -> Cases:
+    """S25, S26, S58, S60: what loops in loops make of the same writes, by the mode and the reducer of each level."""
+
+    def level(items: list[int], name: str, reducer: str = "", **more: Any) -> Data:
+        policy = {"policy": {"reducers": {"k": reducer}}} if reducer else {}
+        return {"in": items, "iterator": name, "spec": {"mode": "parallel"} | policy | more}
+
+    inner_value = "{{ iter.y }}"
+    for outer, inner, value in (
+        ("append", "sum", [30, 30]),
+        ("count", "sum", 2),
+        ("sum", "count", 4),
+        ("extend", "append", [10, 20, 10, 20]),
+        ("last", "first", 10),
+        ("max", "min", 10),
+    ):
+        loop = level([1, 2], "x", outer) | {"loop": level([10, 20], "y", inner)}
+        case = playbook(step("start", sets("t", k=inner_value), loop=loop))
+        yield Case(f"{inner} inside {outer}", case, success({"k": value}))
+    grows = "{{ ctx.k | default(0) + iter.y }}"
+    for outer, inner, written, value in (
+        (level([1, 2], "x", "sum"), level([1, 2, 3], "y", mode="sequential"), grows, 12),
+        (level([1, 2], "x", mode="sequential"), level([1, 2, 3], "y", "sum"), inner_value, 12),
+        (level([1, 2], "x", mode="sequential"), level([1, 2, 3], "y", mode="sequential"), grows, 12),
+    ):
+        modes = f"{inner['spec']['mode']} inside {outer['spec']['mode']}"
+        case = playbook(step("start", sets("t", k=written), loop=outer | {"loop": inner}))
+        yield Case(f"a sum: {modes}", case, success({"k": value}))
+    conflict = level([1, 2], "x", "sum") | {"loop": level([1, 2], "y")}
+    yield Case(
+        "an inner conflict is not the outer reducer's business",
+        playbook(step("start", sets("t", k=inner_value), loop=conflict)),
+        failed("ctx_conflict", ctx={}),
+    )
+    for written, value in (("{{ iter.x }}", 103), ("{{ ctx.k }}", 300), ("{{ ctx.k + iter.x }}", 303)):
+        steps = [
+            step("start", sets("t", k=100), to="all"),
+            step("all", sets("t", k=written), loop=level([1, 2], "x", "sum")),
+        ]
+        yield Case(f"100 and a sum of {written}", playbook(*steps), success({"k": value}))
+    broken = noop("b", value="{{ workload.absent if iter.x == 2 else 1 }}")
+    for mode, value in (("parallel", 5), ("sequential", 7)):
+        loop = level([1, 2, 4], "x", "sum" if mode == "parallel" else "", mode=mode)
+        written = "{{ iter.x }}" if mode == "parallel" else "{{ ctx.k | default(0) + iter.x }}"
+        best = {"policy": {"failure": {"mode": "best_effort"}}}
+        case = playbook(step("start", sets("t", k=written), broken, loop=loop, spec=best))
+        yield Case(f"writes of a failed iteration, {mode}", case, success({"k": value}))
+
+
 def all_cases() -> list[Case]:
-    families = (retries, policies, results, loops, nets, sugar, children, large, templates)
+    families = (retries, policies, results, loops, merges, nets, sugar, children, large, templates)
     return [case for family in families for case in family()]
