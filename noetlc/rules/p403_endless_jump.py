@@ -1,18 +1,14 @@
-from noetlc.analysis.flow import Flow, Point, Way, is_called
+from noetlc.analysis.flow import Flow, Point, Way
 from noetlc.analysis.guards import decide
 from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
-from noetlvm.language.tool_kinds import NO_TIME_KIND
-from noetlvm.record import changed
 
 
 class EndlessJump(Rule):
     severity = Severity.WARNING
-    stops_compiler = False
     summary = "Tasks jump in a cycle, and none of them can end the pipeline."
     why = (
-        "The pipeline repeats the same calls until its fuel is used up (100,000 task runs by default), and then fails. "
-        "This is an error if no task of the cycle calls a tool, because nothing can end it then."
+        "The pipeline repeats the same calls until its fuel is used up (100,000 task runs by default), and then fails."
     )
     example = """
       - step: poll
@@ -32,11 +28,9 @@ class EndlessJump(Rule):
 
     def check(self, model: Model) -> Findings:
         for flow in model.flows.values():
-            endless = sorted(flow.reachable - flow.can_end) if flow.is_certain else []
-            severity = None if any(_takes_time(flow.points[number]) for number in endless) else Severity.ERROR
-            for number in endless:
-                for finding in self._check_point(flow, number, flow.points[number]):
-                    yield changed(finding, severity=severity or finding.severity)
+            if flow.is_certain:
+                for number in sorted(flow.reachable - flow.can_end):
+                    yield from self._check_point(flow, number, flow.points[number])
 
     def _check_point(self, flow: Flow, number: int, point: Point) -> Findings:
         block = point.entry
@@ -56,11 +50,3 @@ class EndlessJump(Rule):
                 f"`{point.view.label}` jumps back to `{target.label}`, and no task on the way can end the pipeline",
                 "add a rule with `do: break` or `do: fail` for the end",
             )
-
-
-def _takes_time(point: Point) -> bool:
-    """True if a tool is called there, or the rounds have a delay."""
-    entry = point.entry
-    if isinstance(entry, ast.Repeat):
-        return entry.delay is not None
-    return point.view is not None and point.view.kind != NO_TIME_KIND and is_called(point.view.task)

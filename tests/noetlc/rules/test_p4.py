@@ -105,26 +105,6 @@ def test_circle_without_a_way_out_is_found(text: str, message: str) -> None:
     assert message in finding.message
 
 
-HTTP_FOREVER = (
-    "one: {kind: http, url: 'https://example.org', spec: {policy: {rules: [{else: {then: {do: «jump, to: one}}}]}}}"
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "severity"),
-    [
-        (pipeline("one: {kind: noop, spec: {policy: {rules: [{else: {then: {do: «jump, to: one}}}]}}}"), "error"),
-        (pipeline("while: {when: «true, do: [{kind: noop}]}"), "error"),
-        (pipeline("while: {when: «true, do: []}"), "error"),
-        (pipeline("while: {when: «true, delay: 5, do: [{kind: noop}]}"), "warning"),
-        (pipeline(HTTP_FOREVER), "warning"),
-    ],
-)
-def test_circle_without_a_way_out_is_an_error_if_it_needs_no_tool(text: str, severity: str) -> None:
-    (finding,) = found_at_marks(text, "P403")
-    assert finding.severity == severity
-
-
 @pytest.mark.parametrize(
     "text",
     [
