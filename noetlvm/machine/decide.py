@@ -57,6 +57,9 @@ from noetlvm.machine.settling import IsSpent, Settling
 from noetlvm.machine.state import Offer, Position, State, Thread
 from noetlvm.machine.time_limits import next_due, overdue
 
+TAKE_OVER_SECONDS = 5.0
+"""How long a decision that was cut may wait for its continuation before another process provides it."""
+
 
 def decide(
     net: LoadedPlaybook, state: State, given: Input, now: float, offload: Offload, is_spent: IsSpent | None = None
@@ -73,14 +76,14 @@ def decide(
 
 
 def offers(net: LoadedPlaybook, state: State) -> list[Effect]:
-    """Return all effects that the current state needs: for an execution that is resumed, or read from its log."""
+    """Return the effects for all threads that are open: of an execution that is resumed, or read from its log."""
     if state.paused or state.status != "running":
         return []
     found: list[Effect] = []
     for number, run in state.runs.items():
         for path, thread in run.threads.items():
             found.append(_needed(net, state, (number, path), thread, again=True))
-    return [*found, *_wake(net, state)]
+    return found
 
 
 def work_for(net: LoadedPlaybook, state: State, run: int, iteration: str, offload: Offload) -> Work | None:
@@ -231,11 +234,11 @@ class _Decider(Settling):
             if opens and thread is not None and thread.offer != before:
                 needed.append(_needed(self._net, state, position, thread))
         state.touched = {}
-        if opens:
-            needed = offers(self._net, state) if type(given) is Resume else [*needed, *_wake(self._net, state)]
-        if self.is_cut:  # a timer is stored, so another process continues the decision if this one ends
-            needed.append(WakeAt(self.journal.now))
-        return [*withdrawn, *needed]
+        if type(given) is Resume:
+            needed = offers(self._net, state)
+        # A timer is stored, so another process continues a decision that was cut if this one ends before.
+        latest = self.journal.now + TAKE_OVER_SECONDS if self.is_cut else inf
+        return [*withdrawn, *needed, *_wake(self._net, state, latest)]
 
     # ---- threads and children
 
@@ -332,8 +335,9 @@ def _needed(net: LoadedPlaybook, state: State, position: Position, thread: Threa
     return OpenWork(run, iteration, step.unit(iteration), lease, step.name, step.pool, thread.opens, again)
 
 
-def _wake(net: LoadedPlaybook, state: State) -> Iterable[Effect]:
-    due = next_due(net, state)
+def _wake(net: LoadedPlaybook, state: State, latest: float = inf) -> Iterable[Effect]:
+    is_limited = state.status == "running" and not state.paused
+    due = min(next_due(net, state), latest) if is_limited else latest
     return (WakeAt(due),) if due < inf else ()
 
 

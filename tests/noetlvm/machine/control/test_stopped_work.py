@@ -8,9 +8,19 @@ import pytest
 
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event, Recorded
-from noetlvm.machine.decide import decide
+from noetlvm.machine.decide import TAKE_OVER_SECONDS, decide
 from noetlvm.machine.fold import apply
-from noetlvm.machine.messages import Cancel, ChildFinished, Continue, Input, LeaseLost, TimerDue, WakeAt, WorkerReport
+from noetlvm.machine.messages import (
+    Cancel,
+    ChildFinished,
+    Continue,
+    Input,
+    LeaseLost,
+    Resume,
+    TimerDue,
+    WakeAt,
+    WorkerReport,
+)
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
 from noetlvm.machine.settling import MOVES_MAX, MOVES_UNCUT
@@ -31,6 +41,7 @@ NESTED = f"""
     loop: {{ in: "{{{{ iter.row }}}}", iterator: cell, spec: {{ mode: parallel }} }}
   tool: {{ kind: noop }}
 """
+DONE_STEP = Event("step.done", {"result": None})
 STARTED = Event("task.started", {"ts": 3.0}, task=1, label="task_1", attempt=1)
 RETRIED = {"outcome": {"status": "error", "error": {"kind": "boom", "message": "no"}}, "do": "retry", "pc": 1}
 
@@ -159,7 +170,7 @@ def fanned_out() -> Drive:
 def test_the_decision_to_cancel_much_is_cut_and_nothing_is_accepted_in_between() -> None:
     drive = fanned_out()
     made = decide(drive.net, drive.state, Cancel(), 10.0, Offload())
-    assert (made.rest, made.effects[-1]) == ((Continue(),), WakeAt(10.0))
+    assert (made.rest, made.effects[-1]) == ((Continue(),), WakeAt(10.0 + TAKE_OVER_SECONDS))
     assert len(made.events) < 2 * WIDE
     last = max(drive.state.runs)
     refused: list[Input] = [
@@ -183,6 +194,19 @@ def test_another_process_continues_a_cancellation_that_was_cut(given: Input) -> 
     state = State.from_data(decode(encode(drive.state.to_data())))
     decide(drive.net, state, given, 11.0, Offload())
     assert state.status == "cancelled"
+
+
+def test_a_cut_decision_moves_no_time_limit() -> None:
+    drive = fanned_out()
+    drive.take(drive.control.pause())
+    for now, due in ((3.0, 3.0 + TAKE_OVER_SECONDS), (7.0, 10.0)):
+        again = State.from_data(drive.state.to_data())
+        for number in range(2, MOVES_UNCUT + 2):
+            report = WorkerReport(number, "", 1, [task_done({"outcome": {}, "do": "continue", "pc": 5}), DONE_STEP])
+            decide(drive.net, again, report, now, Offload())
+        made = decide(drive.net, again, Resume(), now, Offload(), lambda _events: True)
+        assert made.rest == (Continue(),)
+        assert made.effects[-1] == WakeAt(due)
 
 
 def test_the_decision_to_time_out_much_is_cut_and_continues_with_the_same_log() -> None:
