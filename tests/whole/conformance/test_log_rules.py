@@ -50,7 +50,7 @@ FREE = {
 
 
 class HastyClock(SystemClock):
-    """A clock that jumps ahead for whoever waits: limits strike early, and tools end in any order."""
+    """A clock on which every wait is over at once: limits expire early, and tools end in any order."""
 
     def __init__(self) -> None:
         super().__init__()
