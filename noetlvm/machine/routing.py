@@ -51,7 +51,9 @@ class Routing(NamedTuple):
     net: LoadedPlaybook
     step: LoadedStep
     names: dict[str, Any]
-    """Not needed if no arc has a template."""
+    """What args see; not needed if no arc has a template."""
+    guarded: dict[str, Any]
+    """What guards see."""
     args: dict[str, Any]
     """What the run was given, as it is stored."""
     failed: bool
@@ -99,7 +101,7 @@ class Routing(NamedTuple):
         if guard is None:
             return not (self.failed and self.net.guards_success)
         try:
-            return bool(guard(self.names, fuel))
+            return bool(guard(self.guarded, fuel))
         except ExpressionError as error:
             raise _CannotRouteError(guard.failure(error)) from None
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.data.encoding import MASK, deeply_readable, encode_noting_references
 from noetlvm.data.event import Event
-from noetlvm.data.references import Reference, overlaid, readable
+from noetlvm.data.references import Reference, ReferringList, ReferringMap, overlaid, readable
 from noetlvm.expr.values import Masked, Undefined
 from noetlvm.machine.payload import Offload
 
@@ -52,11 +52,23 @@ class Scope(NamedTuple):
     """The time, for the outcome of a task whose tool is not called."""
 
 
-def server_names(offload: Offload, *, results: dict[str, Any], **namespaces: Any) -> dict[str, Any]:
-    """Return the namespaces of a template on the server's side; one that is None does not exist."""
-    names = {name: _open(value, offload) for name, value in namespaces.items() if value is not None}
-    names["steps"] = step_results(results, offload)
-    return readable(names, offload.load)
+def server_names(
+    offload: Offload, *, results: dict[str, Any], remedy: Remedy | None = None, **namespaces: Any
+) -> dict[str, Any]:
+    """Return the namespaces of a template on the server's side; one that is None does not exist.
+
+    With `remedy`, masked values cannot be read: a condition on a mask would be one on nothing (S64).
+    """
+    load: Callable[[Reference], Any] = offload.load
+    steps = results_of = step_results(results, offload)
+    given = {name: value for name, value in namespaces.items() if value is not None}
+    if remedy is not None:
+        load = _unmasking_load(offload, remedy)
+        steps = lambda name: unmasked(results_of(name), name, remedy)  # noqa: E731 - it would be one line more
+        given = {name: unmasked(value, name, remedy) for name, value in given.items()}
+    names = {name: _open(value, load) for name, value in given.items()}
+    names["steps"] = steps
+    return readable(names, load)
 
 
 def pipeline_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str, Any]:
@@ -65,26 +77,23 @@ def pipeline_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str
     if scope.has_secrets or offload.redacts:
         return _masked_names(scope, prev, written)
     names: dict[str, Any] = {
-        "workload": _open(scope.workload, offload),
+        "workload": _open(scope.workload, offload.load),
         "keychain": scope.keychain,
-        "ctx": _open(scope.ctx, offload),
-        "args": _open(scope.args, offload),
+        "ctx": _open(scope.ctx, offload.load),
+        "args": _open(scope.args, offload.load),
         "execution_id": scope.execution_id,
         "_prev": prev,
         "steps": step_results(scope.results, offload),
     }
     if scope.iter is not None:
-        around = _open(scope.iter, offload)
+        around = _open(scope.iter, offload.load)
         names["iter"] = readable(overlaid(around, written), offload.load) if written else around
     return readable(names, offload.load)
 
 
 def _masked_names(scope: Scope, prev: Any, written: dict[str, Any]) -> dict[str, Any]:
     """Return the namespaces of a pipeline whose execution has secrets: masked values cannot be read (S64)."""
-    offload = scope.offload
-
-    def load(reference: Any) -> Any:
-        return unmasked(offload.load(reference), "a stored result", scope.remedy)
+    offload, load = scope.offload, _unmasking_load(scope.offload, scope.remedy)
 
     def namespace(name: str, value: Any) -> Any:
         return readable(unmasked(value, name, scope.remedy), load) if type(value) is dict else value
@@ -122,14 +131,14 @@ def labels_first(labels: dict[str, Any], steps: Callable[[str], Any], offload: O
     return lambda name: offload.read(labels[name]) if name in labels else steps(name)
 
 
-def _open(value: Any, offload: Offload) -> Any:
+def _open(value: Any, load: Callable[[Reference], Any]) -> Any:
     if type(value) is not dict or not value:
         return value
     for name in _NESTED:
         found = value.get(name)
-        if type(found) is dict and (inner := _open(found, offload)) is not found:
+        if type(found) is dict and (inner := _open(found, load)) is not found:
             value = {**value, name: inner}
-    return readable(value, offload.load)
+    return readable(value, load)
 
 
 _NESTED = ("data", "loop")
@@ -148,6 +157,11 @@ def unmasked(value: Any, name: str, remedy: Callable[[str], str]) -> Any:
     if type(value) is list or type(value) is tuple:
         found = [unmasked(item, f"{name}[{at}]", remedy) for at, item in enumerate(value)]
         return found if any(new is not old for new, old in zip(found, value, strict=True)) else value
+    if type(value) is ReferringMap or type(value) is ReferringList:
+        stored, load = unmasked(value.raw(), name, remedy), value.load
+        if type(stored) is not Masked:
+            return type(value)(stored, lambda reference: unmasked(load(reference), name, remedy))
+        return stored
     return value
 
 
@@ -173,13 +187,11 @@ HANDS_ON = frozenset({"continue", "jump"})
 def unmasked_data(value: Any, name: str, remedy: Remedy, offload: Offload) -> Any:
     """Return recorded data with references anywhere in it, in which no masked text can be read; itself without both."""
     found = unmasked(value, name, remedy)
-    if not encode_noting_references(value)[1]:
-        return found
+    return deeply_readable(found, _unmasking_load(offload, remedy)) if encode_noting_references(value)[1] else found
 
-    def load(reference: Reference) -> Any:
-        return unmasked(offload.load(reference), "a stored result", remedy)
 
-    return deeply_readable(found, load)
+def _unmasking_load(offload: Offload, remedy: Remedy) -> Callable[[Reference], Any]:
+    return lambda reference: unmasked(offload.load(reference), "a stored result", remedy)
 
 
 def _masked(name: str, remedy: Callable[[str], str]) -> Masked:

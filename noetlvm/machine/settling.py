@@ -27,7 +27,7 @@ from noetlvm.machine.loops import (
 )
 from noetlvm.machine.payload import CtxSize, Offload, TooLargeError
 from noetlvm.machine.routing import AdmissionError, Routing, denial, final_status, judge, summary
-from noetlvm.machine.scope import server_names
+from noetlvm.machine.scope import remedy_in, server_names
 from noetlvm.machine.state import Attempt, LoopRun, Position, Run, Token, View
 
 FIRST_TOKEN = 1
@@ -141,6 +141,14 @@ class Settling:
             **more,
         )
 
+    def _condition_names(self, step: LoadedStep, args: dict[str, Any], event: dict[str, Any] | None) -> dict[str, Any]:
+        """Return what a gate or a guard sees: masked values cannot be read (S64)."""
+        remedy = remedy_in(self._net, step.name) if self._has_masks() else None
+        return self._names(args, self._state.view, event=event, remedy=remedy)
+
+    def _has_masks(self) -> bool:
+        return self._net.has_secrets or self.offload.redacts
+
     # ---- tokens
 
     def _admit(self, number: int, token: Token) -> None:
@@ -153,7 +161,7 @@ class Settling:
         if step.admit is None:
             self._enter(number, step)
             return
-        names = self._names(token.args, self._state.view, event=token.event)
+        names = self._condition_names(step, token.args, token.event)
         try:
             is_admitted = judge(step.admit, names)
         except AdmissionError as problem:
@@ -190,9 +198,11 @@ class Settling:
             self.journal.emit("next.evaluated", {"arcs": []} | self._place(run), number)
             return
         # Making the names costs more than all the rest, and most arcs have no template.
-        names = self._names(run.args, self._state.view, event=run.boundary) if step.routes_by_template else {}
+        reads = step.routes_by_template
+        names = self._names(run.args, self._state.view, event=run.boundary) if reads else {}
+        guarded = self._condition_names(step, run.args, run.boundary) if reads and self._has_masks() else names
         failed = run.boundary is not None and run.boundary["status"] == "error"
-        data, tokens = Routing(self._net, step, names, run.args, failed, self.offload.fit).route()
+        data, tokens = Routing(self._net, step, names, guarded, run.args, failed, self.offload.fit).route()
         self.journal.emit("next.evaluated", data if tokens else data | self._place(run), number)
         for token, (target, args) in enumerate(tokens, self._state.last_token + 1):
             self.journal.emit("token.enqueued", {"token": token, "step": target, "args": args}, number)

@@ -90,6 +90,69 @@ def test_a_later_step_may_use_what_is_not_masked(noetlvm: Command, write: Any) -
     assert noetlvm("run", write("{{ ctx.n + args.n }}")).code == 0
 
 
+@pytest.mark.parametrize(
+    ("guard", "is_masked"),
+    [
+        ("{{ ctx.tok == '***' }}", True),
+        ("{{ ctx.tok | length == 3 }}", True),
+        ("{{ event.result.stdout | upper == 'X' }}", True),
+        ("{{ ctx.n == 3 }}", False),
+    ],
+)
+@pytest.mark.parametrize("place", ["guard", "gate"])
+def test_a_condition_on_a_masked_value_fails(
+    noetlvm: Command, tmp_path: Path, write: Any, guard: str, is_masked: bool, place: str
+) -> None:
+    written = tmp_path / write("x")
+    login, same_step, rest = written.read_text().partition("      - same_step:")
+    arc = "arcs: [{ step: use, "
+    text = login + rest[rest.index("    next:") :]
+    if place == "guard":
+        text = text.replace(arc, f'{arc}when: "{guard}", ')
+    else:
+        gate = f'spec: {{ policy: {{ admit: {{ rules: [{{ when: "{guard}", then: {{ allow: true }} }}] }} }} }}'
+        text = text.replace("  - step: use\n", f"  - step: use\n    {gate}\n")
+    written.write_text(text)
+    answer = noetlvm("run", "keyed.yaml", "--db", "runs.db")
+    assert answer.code == (1 if is_masked else 0), same_step
+    said = " ".join((answer.out + answer.err).split())
+    assert ("a secret, which is not recorded" in said) is is_masked
+    assert noetlvm("replay", said.partition("(execution ")[2].partition(")")[0], "--db", "runs.db").code == 0
+
+
+LOOP = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{ name: looped, path: looped }}
+keychain: [{{ name: token, kind: bearer_token }}]
+workflow:
+  - step: start
+    loop: {{ in: [1, 2], iterator: n }}
+    tool:
+      - read: {{ kind: shell, command: [awk, 'BEGIN {{ while (n++ < 20000) print n }} 1', "{file}"] }}
+    next: {{ arcs: [{{ step: use }}] }}
+  - step: use
+    tool:
+      - use: {{ kind: python, args: {{ v: "{used}" }}, code: "result = str(v)[-80:]" }}
+"""
+
+
+@pytest.mark.parametrize(
+    "used", ["{{ start }}", "{{ start[1].stdout }}", "{{ start | map(attribute='stdout') | list }}"]
+)
+def test_a_masked_part_of_stored_results_of_a_loop_cannot_be_used(
+    noetlvm: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: str
+) -> None:
+    monkeypatch.setenv("TOKEN", SECRET)
+    (tmp_path / "secret.txt").write_text(SECRET)
+    (tmp_path / "looped.yaml").write_text(LOOP.format(file=tmp_path / "secret.txt", used=used))
+    answer = noetlvm("run", "looped.yaml")
+    assert answer.code == 1, answer.out
+    assert "(a secret, which is not recorded: run the step `start` again)" in " ".join(
+        (answer.out + answer.err).split()
+    )
+
+
 FAMILY = """
 apiVersion: noetl.io/v2
 kind: Playbook

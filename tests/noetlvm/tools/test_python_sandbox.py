@@ -148,7 +148,7 @@ def main():
     assert run("python", {"code": code})["result"] == ["x", 50]
 
 
-def test_code_asks_a_stream_for_its_state(run: Run) -> None:
+def test_code_reads_the_state_of_a_stream(run: Run) -> None:
     code = """
 import fcntl, os, struct, termios
 def main():
