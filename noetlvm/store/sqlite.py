@@ -208,7 +208,7 @@ class SqliteReader(SqlReader):
 
     def references(self) -> Iterator[str]:
         for (key,) in self._select('SELECT DISTINCT result FROM "references"'):
-            yield key
+            yield str(key)  # a damaged row may have any type
 
     # ---- catalogue
 

@@ -212,3 +212,10 @@ def test_events_at_a_time_that_is_none_are_damaged(path: Path, value: Any) -> No
         changed = packb([value, *unpackb(data)[1:]])
         connection.execute("UPDATE chunks SET data = ?, sum = NULL WHERE place = ?", (changed, place))
     assert any("events 1 to 4 of y is damaged: its data " in one.what for one in found(path))
+
+
+@pytest.mark.parametrize("value", ["x''", "7", "1.5"])
+def test_a_listed_result_of_another_type_has_a_name(path: Path, value: str) -> None:
+    change(path, f'UPDATE "references" SET result = {value}')
+    with closing(SqliteReader(path)) as reader:
+        assert all(type(key) is str for key in reader.references())
