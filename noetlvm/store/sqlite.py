@@ -128,6 +128,7 @@ class SqliteReader(SqlReader):
         if not path.exists():
             raise StoreError(f"there is no database {path}; `noetlvm run` makes one, --db names another")
         self.path, self._where = path, str(path)
+        self._selecting = threading.Lock()
         self._inode: Inode | None = use(path)
         self._copy: TemporaryDirectory[str] | None = None
         try:
@@ -239,7 +240,8 @@ class SqliteReader(SqlReader):
                 self._reading.execute("ROLLBACK")
 
     def _select(self, statement: str, *values: Any) -> list[Any]:
-        with _explained(self.path):
+        # A statement that begins while another one runs sees what that one sees, and misses what was written since.
+        with _explained(self.path), self._selecting:
             return self._reading.execute(statement, values).fetchall()
 
 
@@ -254,6 +256,7 @@ class SqliteStore(SqlWriter, SqliteReader):
         self._sums = LastSums()
         self._keys: dict[str, int] = {}
         """Keys of executions at work: a cache."""
+        self._selecting = threading.Lock()
         self._writing = threading.RLock()
         self._is_closed = False
         self._clock: WallClock | None = None

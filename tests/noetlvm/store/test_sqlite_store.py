@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -626,3 +627,30 @@ def test_a_writer_killed_at_any_moment_has_lost_nothing_it_said_and_left_no_half
                 assert found.seq == snapshot.seq == len(numbers)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_what_was_written_is_read_while_other_threads_read(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "runs.db", "relaxed")
+    for number in range(600):
+        store.register(f"playbook/{number}", "bundle", b"data", 0.0)
+    is_over = threading.Event()
+
+    def read() -> None:
+        while not is_over.is_set():
+            store.playbooks(limit=600)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    try:
+        unread = []
+        for number in range(40):
+            store.put_bundle(f"bundle-{number}", b"data")
+            if store.bundle(f"bundle-{number}") is None:
+                unread.append(number)
+    finally:
+        is_over.set()
+        for reader in readers:
+            reader.join()
+        store.close()
+    assert unread == []
