@@ -88,13 +88,32 @@ def _cancelled(state: State, _event: Event) -> None:
 
 def _patched(state: State, event: Event) -> None:
     patch, before = event.data["patch"], state.view
-    state.view = View({**before.ctx, **patch}, before.results)
+    ctx = {**before.ctx, **patch}
+    if _writes_earlier(state, event.run, patch):
+        ctx = dict(sorted(ctx.items(), key=lambda item: state.writers[item[0]]))
+    state.view = View(ctx, before.results)
     if state.ctx_size is not None:
         state.ctx_size.write(patch)
     thread = state.thread(event.run, event.iteration)
     if thread is not None:
         _overlay(thread, before, state.view, patch)
     _test_gates(state)
+
+
+def _writes_earlier(state: State, number: int, patch: dict[str, Any]) -> bool:
+    """Note the first writes of keys; return whether a key has to move in front of others.
+
+    Keys stand in the order of the runs that first wrote them, whichever of concurrent runs came first (S65).
+    """
+    run = state.runs.get(number)
+    if run is not None:
+        run.patches += 1
+    known, last = state.writers, next(reversed(state.ctx), None)
+    writes = {key: [number, run.patches if run else 0, place] for place, key in enumerate(patch)}
+    earlier = {key: write for key, write in writes.items() if key not in known or write < known[key]}
+    if earlier:
+        state.writers = {**known, **earlier}
+    return bool(earlier) and last is not None and (last in earlier or min(earlier.values()) < known[last])
 
 
 def _overlay(thread: Thread, before: View, after: View, patch: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from noetlvm.machine.payload import CtxSize
 
-LAYOUT = 10
+LAYOUT = 11
 """Version of the snapshot format. A snapshot of another version is not read: the log has everything."""
 
 FAILURES_LISTED = 100
@@ -252,7 +252,9 @@ class LoopRun:
 class Run:
     """A step run that is open, or has ended and is not routed yet."""
 
-    __slots__ = ("args", "boundary", "failure", "final", "leases", "loops", "since", "step", "threads", "view")
+    __slots__ = (
+        "args", "boundary", "failure", "final", "leases", "loops", "patches", "since", "step", "threads", "view",
+    )  # fmt: skip
 
     def __init__(self, step: str, args: dict[str, Any], final: bool, view: View) -> None:
         self.step = step
@@ -267,6 +269,8 @@ class Run:
         """Open pipelines by iteration."""
         self.loops: dict[str, LoopRun] = {}
         """Open loops by the iteration around them."""
+        self.patches = 0
+        """How often it has written to `ctx`."""
         self.leases: dict[str, int] = {}
         """First lease of threads that open later, by unit, where it is not 1: the one before was lost."""
         self.failure: list[Any] | None = None
@@ -283,6 +287,7 @@ class Run:
             "since": self.since,
             "threads": [[path, thread.to_data(shared)] for path, thread in self.threads.items()],
             "loops": [[path, loop.to_data(shared)] for path, loop in self.loops.items()],
+            "patches": self.patches,
             "leases": dict(self.leases),
             "failure": self.failure,
             "boundary": self.boundary,
@@ -294,7 +299,7 @@ class Run:
         made.since = data["since"]
         made.threads = {path: Thread.from_data(thread, mappings) for path, thread in data["threads"]}
         made.loops = {path: LoopRun.from_data(loop, mappings) for path, loop in data["loops"]}
-        made.leases = dict(data["leases"])
+        made.patches, made.leases = data["patches"], dict(data["leases"])
         made.failure, made.boundary = data["failure"], data["boundary"]
         return made
 
@@ -326,7 +331,7 @@ _PLAIN = (
         "seq",
     ),
     *("now", "since"),
-    *("workload", "result", "result_place", "failures", "failure_count", "counts"),
+    *("workload", "writers", "result", "result_place", "failures", "failure_count", "counts"),
     *("last_token", "last_run", "last_boundary", "final_given"),
 )
 _PENDING = ("unstarted", "complete", "ended")
@@ -360,6 +365,8 @@ class State:
         """When the workflow started."""
         self.workload: Any = {}
         self.view = View({}, {})
+        self.writers: dict[str, list[int]] = {}
+        """First write of each key of `ctx`: the earliest run that has written it, that run's patch, the place in it."""
         self.result: Any = None
         """Result of a step run that no arc leads on from: of the step that is last in the workflow, its last run."""
         self.result_place = 0

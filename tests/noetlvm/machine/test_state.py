@@ -29,7 +29,7 @@ def test_nothing_has_happened_before_the_first_event() -> None:
         **dict.fromkeys(("paused", "final_given"), False),
         **dict.fromkeys(("result", "last_boundary"), None),
         **{name: [] for name in ("failures", "tokens", "runs", "unstarted", "complete", "ended")},
-        "workload": {},
+        **{name: {} for name in ("workload", "writers")},
         "counts": [0, 0, 0],
         "view": [0, 1],
         "mappings": [{}, {}],

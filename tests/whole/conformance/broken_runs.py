@@ -319,6 +319,7 @@ DECISIONS = (
     _run("keychain-before-the-first-token", replaced(decide, "refused", lambda *_: ()), "S61-4"),
     _run("children-run-out", d.limits_with(max_children=100), "S62-2"),
     _run("ctx-keys-in-order", d.shadowed(loops, "sorted", list), "S65-2"),
+    _run("ctx-keys-of-branches", replaced(fold, "_writes_earlier", lambda *_: False), "S65-2"),
     _run("loop-failures-in-index-order", d.shadowed(settling, "sorted", lambda found, **_: list(found)), "S65-3 S54-1"),
     _run("mask-in-iter-is-refused", d.masks_are_values, "S64-2"),
     _run("mask-in-args-is-refused", d.masks_are_values, "S64-2"),

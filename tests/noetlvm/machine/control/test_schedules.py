@@ -1,12 +1,15 @@
-"""No schedule shows in what a parallel loop leaves behind, and none makes it wider than it may be (S24, S26)."""
+"""No schedule shows in what loops and branches leave behind, and none makes a loop too wide (S24, S26, S65)."""
 
 from __future__ import annotations
 
 import random
+from itertools import permutations
 from typing import Any
 
 from noetlvm.data.event import Event
+from noetlvm.machine import fold
 from noetlvm.machine.messages import Work
+from noetlvm.machine.state import Run, State
 from tests.noetlvm.machine.control.drive import Drive, Hand, bad, loaded, ok
 
 PLAYBOOK = """
@@ -95,3 +98,20 @@ def test_the_fold_equals_the_live_state_at_every_event_of_some_schedules() -> No
         drive = Drive(net, play)
         Worker(drive, seed).run()
         assert drive.state.status == "success"
+
+
+WRITES = {1: [{"b": 1}], 2: [{"d": 2, "a": 2}, {"c": 2}], 3: [{"c": 3, "a": 3}, {"e": 3}]}
+"""Patches by the run that makes them, in order."""
+
+
+def ctx_after(order: tuple[int, ...]) -> list[str]:
+    state, left = State(), {number: list(patches) for number, patches in WRITES.items()}
+    state.runs = {number: Run("step", {}, False, state.view) for number in WRITES}
+    for number in order:
+        fold.apply(state, Event("ctx.patched", {"patch": left[number].pop(0)}, number), 0.0)
+    return list(state.ctx)
+
+
+def test_keys_of_ctx_stand_in_the_order_of_the_runs_that_wrote_them() -> None:
+    writers = [number for number, patches in WRITES.items() for _ in patches]
+    assert {tuple(ctx_after(order)) for order in permutations(writers)} == {("b", "d", "a", "c", "e")}
