@@ -59,6 +59,9 @@ _CHECKPOINT_PAGES = {"full": 64, "relaxed": 1_000}
 that grows takes half as long again as to sync one that is overwritten, so where every commit is synced the log is
 short; else SQLite's own default is right, since only checkpoints sync."""
 
+_PAGE_BYTES = 2_048
+"""Of a new database. A step changes short rows of three pages, and smaller pages leave less to write and to sync."""
+
 _BUSY_SECONDS = 30
 """How long to wait for another connection's transaction: a request from another process, or its checkpoint."""
 
@@ -268,6 +271,7 @@ class SqliteStore(SqlWriter, SqliteReader):
             with _explained(path):
                 self._connection = _connect(path, "rwc")
                 schema_version(self._connection, path)  # refuses a file of another program before anything is changed
+                self._connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
                 self._connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES[durability]}")

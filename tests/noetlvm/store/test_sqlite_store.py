@@ -327,7 +327,7 @@ def test_where_every_commit_is_synced_the_write_ahead_log_is_written_over_instea
         for seq in range(300):
             add(store, execution(), seq)
             sizes.append(path.with_name(f"{path.name}-wal").stat().st_size)
-    assert sizes[0] < sizes[99] == sizes[299]
+    assert sizes[0] < sizes[99] <= sizes[299] < 1.1 * sizes[99]
 
 
 @pytest.mark.parametrize("has_commands", [False, True])
@@ -335,13 +335,14 @@ def test_a_step_writes_a_page_each_for_its_events_its_row_and_its_commands(path:
     pages = []
     with closing(SqliteStore(path)) as store:
         store._connection.execute("PRAGMA wal_autocheckpoint = 0")
+        (page,) = store._connection.execute("PRAGMA page_size").fetchone()
         log = path.with_name(f"{path.name}-wal")
         for seq in range(12):
             before = log.stat().st_size
             commands = [QueuedCommand("x", seq + more, "", 1, worker="w", until=1.0) for more in (0, 1)]
             changed = {"closed": commands[:1], "opened": commands[1:]} if has_commands else {}
             add(store, execution(counts={"steps": seq}), seq, **changed)
-            pages.append((log.stat().st_size - before) // 4_096)
+            pages.append((log.stat().st_size - before) // page)
     assert Counter(pages[1:]).most_common(1)[0][0] == (3 if has_commands else 2)
 
 
