@@ -640,6 +640,7 @@ Later runs, in which no seed broke an invariant:
 | 100000 to 106143 | 0ed232c | `noetlvm sim --seeds 100000..106143` |
 | 0 to 23770 | f690347 | `noetlvm sim --seeds 0.. --for 8m --jobs 2` |
 | 0 to 22674 | 99617f3 | `noetlvm sim --seeds 0.. --for 8m --jobs 2`, the first run with `retry` |
+| 0 to 12143 | 14107a6 | `noetlvm sim --seeds 0..100000 --for 6m --jobs 1`, the first with `stopped` and `outcomes` |
 
 The seed 22675 then needed 3,959 virtual seconds where 3,600 were allowed; the limit is four hours now.
 The seeds 773 (`--embedded`), 2296, 3255, 4787, 23771 and 60225 showed defects, which are corrected; they are in the
