@@ -4,16 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: audit chaos demo kill mutants test test-again check format bench docs update wheel fuzz oracle clean
+.PHONY: audit chaos demo kill mutants test test-all test-long check format bench docs update wheel fuzz oracle clean
 
 demo: $(READY)  ## Lint a playbook full of mistakes; compile, run and look at one that reads an API page by page.
 	@$(BIN)/python examples/demo.py
 
-test: $(READY)  ## Run all tests.
-	$(BIN)/python -m pytest -n auto
+test: $(READY)  ## Run the tests, without those that are long by nature.
+	$(BIN)/python -m pytest -n auto -m "not long"
 
-test-again: $(READY)  ## Run the tests that failed last, one after another.
-	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none --verbose
+test-long: $(READY)  ## Run the long tests: kill campaigns, chaos, mutants, large scale.
+	$(BIN)/python -m pytest -n auto -m long
+
+test-all: test test-long  ## Run all tests.
 
 kill: $(READY)  ## Kill -9 engines, servers, workers, PostgreSQL and NATS 4,000 times: make kill KILLS=10000
 	KILL_SEEDS=200 SERVICE_KILLS=$(or $(KILLS),2000) $(BIN)/python -m pytest -n auto tests/whole/kill tests/whole/service/test_kills.py
