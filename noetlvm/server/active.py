@@ -44,10 +44,15 @@ class Ending(NamedTuple):
 
 class WaitingInput(NamedTuple):
     input: Input
-    request: int = 0
-    """Number of the stored request that it comes from; 0: none."""
+    request: ExecutionRequest | None = None
+    """The stored request that it answers."""
     done: Callable[[bool], None] | None = None
     """Called once its events are durable, with whether it was accepted."""
+
+    @property
+    def number(self) -> int:
+        """Return the number of its request; 0: it answers none."""
+        return self.request.number if self.request else 0
 
 
 class Active:
@@ -56,7 +61,7 @@ class Active:
     __slots__ = (
         "acknowledged", "awaited", "closed", "credentials", "decided", "done", "due", "effects", "events", "inbox",
         "offload", "opened", "playbook", "program", "row", "sent", "shared", "snapshot_seq", "start_key", "state",
-        "unperformed", "used",
+        "used",
     )  # fmt: skip
 
     def __init__(
@@ -87,8 +92,6 @@ class Active:
         """Children by identifier: the thread that waits for each, and its key. A cache."""
         self.effects: list[Effect] = []
         """To be performed here."""
-        self.unperformed: list[Effect] = []
-        """Of the last decision: the store failed before they were made into rows."""
         self.forget()
 
     def forget(self) -> None:
@@ -155,7 +158,7 @@ class Active:
         state, row = self.state, self.row
         succeeded, failed, rejected = state.counts
         counts = {"ok": succeeded, "failed": failed, "rejected": rejected, "failures": state.failure_count}
-        ended = now if state.is_over else None
+        ended = (now if row.ended is None else row.ended) if state.is_over else None
         # Every write comes here, and `_replace` takes three times as long.
         return Execution(*row[:4], self.status, row.started, ended, row.parent, counts, state.seq, self.due, row.trace)
 

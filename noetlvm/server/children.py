@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from noetlvm.expr.errors import ExpressionError
 from noetlvm.language.names import has_control
-from noetlvm.machine.loaded import Bundle, LoadedProgram
+from noetlvm.machine.loaded import Bundle, LoadedPlaybook, LoadedProgram
 from noetlvm.machine.messages import Request
+from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Child
 from noetlvm.nearest import suggestion
 from noetlvm.server.active import Active, Ending, objection_to
-from noetlvm.server.identity import child_id
-from noetlvm.store.interface import ExecutionRequest, Store
+from noetlvm.store.interface import StoreReader
 from noetlvm.tools.call import Outcome, error, ok
 
 _COUNTED_HERE = 100
@@ -28,45 +29,79 @@ _COUNTS_CACHED = 1_000
 _VERSION = re.compile(r"[0-9]{1,9}")
 
 
-class Children:
-    """Sends the requests of executions to their children."""
+class ChildRequest(NamedTuple):
+    """What a parent writes to start a child, or to continue it."""
 
-    def __init__(self, store: Store, bundle: Callable[[str], Bundle]) -> None:
+    path: str
+    version: Any
+    workload: dict[str, Any]
+    """Large values by reference."""
+    returns: str
+    bundle: str
+    """Of the parent: its playbooks come before those that are registered."""
+    parent: str
+    depth: int
+    trace: str
+    limit: int
+    """Executions that the one at the root may have started."""
+
+    @classmethod
+    def by(cls, parent: Active, child: Child) -> ChildRequest:
+        state, limit = parent.state, parent.playbook.limits.max_children
+        family = (parent.row.bundle, parent.execution_id, state.depth + 1, state.trace)
+        return cls(child.path, child.version, child.workload, child.returns, *family, limit)
+
+    @classmethod
+    def of(cls, data: Any) -> ChildRequest:
+        """Return the request that `to_data` described."""
+        return cls(**data)
+
+    def to_data(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+class RefusedChildError(Exception):
+    """A child cannot be started. The outcome is that of the task which requested it."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome["error"]["message"])
+        self.outcome = outcome
+
+
+class Children:
+    """Checks what executions request of their children. It reads the store."""
+
+    def __init__(self, store: StoreReader, fetch: Callable[[str], bytes], bundle: Callable[[str], Bundle]) -> None:
         self._store = store
+        self._fetch = fetch
         self._bundle = bundle
         self._counts: dict[str, int] = {}
         """Child executions by the execution at their root. A cache of what the store counts."""
 
-    def start(self, parent: Active, child: Child) -> Outcome:
-        """Send the request that starts a child; return why that cannot be, as the outcome of its task, or nothing."""
-        payload = {name: parent.offload.read(value) for name, value in child.workload.items()}
-        bundle, program = parent.row.bundle, parent.program
-        registered = None if child.path in program.playbooks else self._registered(child)
+    def accepted(self, wanted: ChildRequest, id: str) -> tuple[Bundle, LoadedPlaybook, Request]:
+        """Return what starts a child that does not exist. Raises RefusedChildError."""
+        bundle = self._bundle(wanted.bundle)
+        registered = None if wanted.path in bundle.program.playbooks else self._registered(wanted)
         if registered is not None:
-            bundle, program = registered.id, registered.program
-        is_registered = registered is not None
-        refused = self._too_many(parent) or _refusal(child, program, payload, is_registered=is_registered)
-        if not refused:
-            family = (parent.execution_id, parent.state.depth + 1, parent.state.trace)
-            request = Request(child_id(child.key), bundle, payload, *family, returns=child.returns)
-            parent.sent.append(ExecutionRequest(request.execution_id, "start", [child.path, list(request)]))
-        return refused
-
-    def was_requested(self, parent: Active, child: str) -> bool:
-        """Return whether a child exists or will: not if its task started while the parent was paused, or was refused.
-
-        Nothing would ever acknowledge a request to a child that is never created.
-        """
-        if any(request.execution_id == child for request in parent.sent):
-            return True
-        # In this order: another server may create the child, and acknowledge its start, between the two.
-        return bool(self._store.requests(child, limit=1)) or self._store.execution(child) is not None
+            bundle = registered
+        offload = Offload(fetch=lambda reference: self._fetch(reference.key))
+        try:
+            payload = {name: offload.read(value) for name, value in wanted.workload.items()}
+        except ExpressionError as problem:
+            raise RefusedChildError(error(problem.kind, problem.message)) from None
+        refusal = self._too_many(wanted.trace, wanted.limit)
+        refusal = refusal or _refusal(wanted, bundle.program, payload, is_registered=registered is not None)
+        if refusal:
+            raise RefusedChildError(refusal)
+        family = (wanted.parent, wanted.depth, wanted.trace)
+        request = Request(id, bundle.id, payload, *family, returns=wanted.returns)
+        return bundle, bundle.program.playbooks[wanted.path], request
 
     def forget(self, root: str) -> None:
         """Forget how many children the execution at their root has: the store counts them."""
         self._counts.pop(root, None)
 
-    def _registered(self, child: Child) -> Bundle | None:
+    def _registered(self, child: ChildRequest) -> Bundle | None:
         """Return the bundle that is registered for a child's path: the latest, or the version that its task names."""
         version = "" if child.version is None else str(child.version)
         if has_control(child.path) or (version and not _VERSION.fullmatch(version)):
@@ -74,13 +109,12 @@ class Children:
         entry = self._store.resolve(child.path, int(version) if version else None)
         return None if entry is None else self._bundle(entry.bundle)
 
-    def _too_many(self, parent: Active) -> Outcome:
+    def _too_many(self, root: str, limit: int) -> Outcome:
         """Count a child; return the outcome of a task that starts more than one request may have (S62).
 
         The store counts, so that neither a crash nor another server restarts the count. It is read again after some
         children only: reading it for each would take quadratic time.
         """
-        root, limit = parent.state.trace, parent.playbook.limits.max_children
         number = self._counts.get(root, 0)
         if not number % _COUNTED_HERE:
             number = max(number, self._store.descendants(root))
@@ -92,7 +126,7 @@ class Children:
         return error("fuel", f"one request may start {limit:,} child executions; `limits.max_children` sets another")
 
 
-def _refusal(child: Child, program: LoadedProgram, payload: dict[str, Any], *, is_registered: bool) -> Outcome:
+def _refusal(child: ChildRequest, program: LoadedProgram, payload: dict[str, Any], *, is_registered: bool) -> Outcome:
     """Return why a child cannot be started, as the outcome of the task that starts it; empty: it can.
 
     `is_registered`: the program is what is registered under the child's path and version.

@@ -47,12 +47,12 @@ from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import store_for
 from noetlvm.server.active import Active, Ending, WaitingInput, objection_to, unoffered_store
-from noetlvm.server.children import Children, outcome_of
+from noetlvm.server.children import Children, ChildRequest, RefusedChildError, outcome_of
 from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
 from noetlvm.server.identity import NewIds, child_id
 from noetlvm.server.recovery import SNAPSHOT_EVENTS, BundleCache, recovered, wants_snapshot
 from noetlvm.server.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
-from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store, StoreError
+from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 
 Observer = Callable[[Execution, Sequence[Recorded]], None]
 """Gets the events of an execution once they are durable, and its row."""
@@ -117,7 +117,7 @@ class Server:
         self._is_spent = is_spent
         self._snapshot_events = snapshot_events
         self.bundles = BundleCache(store)
-        self._children = Children(store, self._bundle)
+        self._children = Children(store, results.get, self._bundle)
         self._new_bundles: dict[str, bytes] = {}
         self._batch_bundles: dict[str, bytes] = {}
         """Those of the batch that is being written: more may come meanwhile."""
@@ -131,6 +131,10 @@ class Server:
         self._decided_at = 0.0
         """Time of all events of the next write."""
         self._last_request = 0
+        self._arrived: dict[int, ExecutionRequest] = {}
+        """Requests that were read and are not delivered yet."""
+        self._postponed: dict[int, ExecutionRequest] = {}
+        """Those that wait until another request to the same execution is answered."""
         self._obsolete: dict[str, tuple[Execution, list[int]]] = {}
         """Requests that nothing needs any more, by the execution that acknowledges them."""
         self._shuffle = shuffle
@@ -191,7 +195,7 @@ class Server:
     def submit(self, active: Active, given: Input, done: Callable[[bool], None] | None = None) -> None:
         """Let an execution decide on an input in the next round."""
         active.used = self._now()
-        active.inbox.append(WaitingInput(given, 0, done))
+        active.inbox.append(WaitingInput(given, None, done))
         self._waiting[active] = None
 
     def activate(self, execution_id: str) -> Active:
@@ -219,7 +223,10 @@ class Server:
     def resume(self, execution_id: str) -> Active:
         """Continue an execution that no process has; one that has ended only gets its ending."""
         self._wanted.add(execution_id)
-        return self._continue(execution_id)
+        active = self._continue(execution_id)
+        if not active.state.is_over:
+            self.collect_requests()
+        return active
 
     def _continue(self, execution_id: str) -> Active:
         active = self.activate(execution_id)
@@ -229,21 +236,18 @@ class Server:
             self.submit(active, Resume())
             for request in self.store.requests(execution_id):
                 self._deliver(request)
-            self.collect_requests()
         return active
 
     def collect_requests(self) -> None:
         """Take up requests that were stored since the last time."""
         limit = None if self._is_shared else _REQUESTS_AT_ONCE
+        self._arrived, self._postponed = self._postponed | self._arrived, {}
         while True:
             requests = self.store.requests(after=self._last_request, limit=limit)
             for request in requests:
-                before, self._last_request = self._last_request, request.number
-                try:
-                    self._deliver(request)
-                except StoreError:
-                    self._last_request = before  # it is delivered again once the store works
-                    raise
+                self._arrived[request.number] = request
+                self._last_request = request.number
+            self._deliver_arrived()
             self._acknowledge_obsolete()
             if len(requests) != limit:
                 return
@@ -251,6 +255,12 @@ class Server:
             if self._waiting:  # the rest after the next write
                 self._has_sent = True
                 return
+
+    def _deliver_arrived(self) -> None:
+        while self._arrived:
+            number, request = next(iter(self._arrived.items()))
+            self._deliver(request)
+            self._arrived.pop(number, None)
 
     def _acknowledge_obsolete(self) -> None:
         if self._obsolete:
@@ -298,17 +308,90 @@ class Server:
         return timers
 
     def _deliver(self, request: ExecutionRequest) -> None:
-        """Give a stored request to its execution, if this process has it, or has the parent that sends it."""
+        """Give a stored request to the execution that answers it, if this process may take it up."""
         active = self.active.get(request.execution_id)
-        if active is None and request.action == "start" and (self._is_shared or request.data[1][3] in self.active):
-            active = self._start_child(request)
-        elif active is None:
-            active = self._unfinished(request)
-        if active is None or any(entry.request == request.number for entry in active.inbox):
+        if active is None:
+            taken = self._take_up(request)
+            if taken is None:
+                return
+            active, given = taken
+        else:
+            given = self._input_of(active, request)
+        if any(entry.number == request.number for entry in active.inbox):
             return
-        given = self._input_of(active, request)
-        active.inbox.append(WaitingInput(given, request.number))
+        active.inbox.append(WaitingInput(given, request))
         self._waiting[active] = None
+
+    def _take_up(self, request: ExecutionRequest) -> tuple[Active, Input] | None:
+        """Return who answers a request to an execution that is not in memory, and by what input.
+
+        A process that has the store for itself leaves what it was not given, but for what its own executions request.
+        """
+        row = self.store.execution(request.execution_id)
+        if row is None:
+            return self._take_up_unborn(request)
+        if row.ended is not None:
+            self._drop(request, row)
+        elif request.action == "start" and self._has(ChildRequest.of(request.data).parent):
+            active = self.activate(row.execution_id) if self._is_shared else self._continue(row.execution_id)
+            return active, self._input_of(active, request)
+        elif self._is_shared or (request.action == "cancel" and request.data is not None):
+            active = self.activate(row.execution_id)
+            return active, self._input_of(active, request)
+        return None
+
+    def _take_up_unborn(self, request: ExecutionRequest) -> tuple[Active, Input] | None:
+        """Create the child that a parent requests; if that cannot be, or it gives the child up, the parent answers."""
+        id = request.execution_id
+        if request.action == "start":
+            return self._take_up_start(request, ChildRequest.of(request.data))
+        if request.action != "cancel":
+            return None
+        if any(one.action == "start" for one in self.store.requests(id)):
+            self._postponed[request.number] = request
+            return None
+        # In this order: another server may have created the child between the two, and acknowledged its start.
+        if self.store.execution(id) is not None:
+            return self._take_up(request)
+        parent = self._parent(request, request.data)
+        return None if parent is None else (parent, Continue())
+
+    def _take_up_start(self, request: ExecutionRequest, wanted: ChildRequest) -> tuple[Active, Input] | None:
+        root = self.store.execution(wanted.trace) if wanted.trace not in self.active else None
+        if root is not None and root.ended is not None:
+            # It would start children of its own, and those others, faster than requests to cancel them arrive (S62).
+            for one in self.store.requests(request.execution_id):
+                self._drop(one, root)
+            return None
+        if not self._has(wanted.parent):
+            self._parent(request, wanted.parent)
+            return None
+        try:
+            bundle, playbook, start = self._children.accepted(wanted, request.execution_id)
+        except RefusedChildError as refused:
+            parent = self._parent(request, wanted.parent)
+            if parent is None:
+                return None
+            (run, iteration), key = parent.waiting_for(request.execution_id)
+            return parent, ChildFinished(run, iteration, key, refused.outcome)
+        return self._create(bundle.program, playbook, start), Continue()
+
+    def _has(self, execution_id: str) -> bool:
+        """Return whether this process answers for an execution."""
+        return self._is_shared or execution_id in self.active
+
+    def _parent(self, request: ExecutionRequest, execution_id: str) -> Active | None:
+        """Return the parent that has sent a request, if it has not ended and this process answers for it."""
+        row = self.store.execution(execution_id)
+        if row is not None and row.ended is not None:
+            self._drop(request, row)
+        elif row is not None and self._has(execution_id):
+            return self.activate(execution_id)
+        return None
+
+    def _drop(self, request: ExecutionRequest, row: Execution) -> None:
+        """Acknowledge a request that nothing needs any more, on behalf of an execution that has ended."""
+        self._obsolete.setdefault(row.execution_id, (row, []))[1].append(request.number)
 
     def _input_of(self, active: Active, request: ExecutionRequest) -> Input:
         if request.action != "child_finished":
@@ -332,11 +415,7 @@ class Server:
                 self._waiting = dict.fromkeys(waiting[position:]) | self._waiting
                 del waiting[position:]
                 break
-            try:
-                self._decide_inbox(active)
-            except StoreError:
-                self._waiting = dict.fromkeys(waiting[position:]) | self._waiting
-                raise
+            self._decide_inbox(active)
             if active.has_news:
                 self._unwritten[active] = None
             elif active not in self._unwritten:
@@ -345,7 +424,7 @@ class Server:
         return waiting
 
     def has_inputs(self) -> bool:
-        return bool(self._waiting or self._conflicted)
+        return bool(self._waiting or self._conflicted or self._arrived)
 
     @property
     def waiting_executions(self) -> int:
@@ -361,7 +440,6 @@ class Server:
         return bool(self._unwritten)
 
     def _decide_inbox(self, active: Active) -> None:
-        self._perform(active)  # what a store that failed has left
         entries, active.inbox = active.inbox, []
         if self._shuffle is not None:
             entries = _shuffled(entries, self._shuffle)
@@ -374,18 +452,13 @@ class Server:
             active.decided.append(entry)
             active.events += decision.events
             active.due = None
-            active.unperformed = list(decision.effects)
+            self._record_effects(active, decision.effects)
             if entry.request:
-                active.acknowledged.append(entry.request)
+                active.acknowledged.append(entry.number)
             if entry.done is not None:
                 active.done.append((entry.done, accepted))
             # A decision that was cut continues after what waits behind it: controls and timers come first.
             rest = list(map(WaitingInput, decision.rest))
-            try:
-                self._perform(active)
-            except StoreError:
-                active.inbox = [*entries, *rest, *active.inbox]
-                raise
             if rest or (entries and self._is_spent is not None and self._is_spent(0)):
                 entries.sort(key=_is_report)  # a cancellation does not wait behind thousands of reports
                 active.inbox = [*entries, *rest, *active.inbox]
@@ -402,16 +475,11 @@ class Server:
 
     # ---- effects
 
-    def _perform(self, active: Active) -> None:
-        """Make rows of effects; those that a worker in this process performs wait for `take_effects`.
-
-        Some need the store. If that fails, this is called again: nothing may be lost, and nothing be done twice.
-        """
-        while active.unperformed:
-            effect = active.unperformed[0]
+    def _record_effects(self, active: Active, effects: list[Effect]) -> None:
+        """Make rows of effects; those that a worker in this process performs wait for `take_effects`."""
+        for effect in effects:
             if _EFFECTS[type(effect)](self, active, effect):
                 active.effects.append(effect)
-            del active.unperformed[0]
 
     def _open_work(self, active: Active, work: OpenWork) -> bool:
         active.open(work)
@@ -427,25 +495,16 @@ class Server:
         return False
 
     def _request_child(self, active: Active, start: StartChild) -> bool:
-        """Start a child by a request to it; continue it if it was started before a crash."""
-        child = start.child
-        id = child_id(child.key)
-        active.awaited[id] = (start.run, start.iteration), child.key
-        if id in self.active:
-            return False
-        if active.row.seq and self.store.execution(id) is not None:
-            self._continue(id)
-            return False
-        refused = self._children.start(active, child)
-        if refused:
-            self.submit(active, ChildFinished(start.run, start.iteration, child.key, refused))
+        """Request a child, or its continuation if it was started before: who takes the request up looks which."""
+        id = child_id(start.child.key)
+        active.awaited[id] = (start.run, start.iteration), start.child.key
+        active.sent.append(ExecutionRequest(id, "start", ChildRequest.by(active, start.child).to_data()))
         return False
 
     def _cancel_child(self, active: Active, cancel: CancelChild) -> bool:
         id = child_id(cancel.key)
         active.awaited.pop(id, None)
-        if id in self.active or self._children.was_requested(active, id):
-            active.sent.append(ExecutionRequest(id, "cancel", active.execution_id))
+        active.sent.append(ExecutionRequest(id, "cancel", active.execution_id))
         return False
 
     def take_effects(self, active: Active) -> list[Effect]:
@@ -492,7 +551,7 @@ class Server:
                 self._close(active)
         _confirm(done)
         self._reload_conflicted()
-        if self._has_sent:
+        if self._has_sent or self._postponed:
             self._has_sent = False
             self.collect_requests()
 
@@ -545,6 +604,7 @@ class Server:
             active = next(iter(self._conflicted))
             self._reload(active)
             del self._conflicted[active]
+        self._deliver_arrived()
 
     def _reload(self, active: Active) -> None:
         """Read an execution again that another server has moved on, and decide on its inputs again."""
@@ -562,10 +622,13 @@ class Server:
         starts = [entry for entry in entries if type(entry.input) in _CREATING]
         _confirm([(entry.done, True) for entry in starts if entry.done is not None])
         # What a request means depends on the state: it is read again too.
-        active.inbox, active.decided = [entry for entry in entries if entry not in starts and not entry.request], []
+        requests = self.store.requests(row.execution_id)
         self._read_again(active, row)
-        for request in self.store.requests(row.execution_id):
-            self._deliver(request)
+        active.inbox, active.decided = [entry for entry in entries if entry not in starts and not entry.request], []
+        foreign = [
+            entry.request for entry in entries if entry.request and entry.request.execution_id != row.execution_id
+        ]
+        self._arrived |= {request.number: request for request in (*requests, *foreign)}
         if active.inbox:
             self._waiting[active] = None
 
@@ -574,7 +637,7 @@ class Server:
         active.state = recovered(self.store, row.execution_id, row.bundle, row.seq)
         active.row = row
         active.forget()
-        active.effects, active.unperformed, active.awaited = [], [], {}
+        active.effects, active.awaited = [], {}
         if active.state.is_over and not active.inbox:
             self._close(active)
 
@@ -612,47 +675,6 @@ class Server:
         active.start_key = start_key
         self.submit(active, Refuse(request, refused) if refused else Start(request), done)
         return active
-
-    def _start_child(self, wanted: ExecutionRequest) -> Active | None:
-        """Create the execution that a parent has requested, unless that happened before or their root has ended."""
-        if self.store.execution(wanted.execution_id) is not None:
-            return self.activate(wanted.execution_id)
-        path, fields = wanted.data
-        request = Request(*fields)
-        root = self.store.execution(request.trace) if request.trace not in self.active else None
-        if root is not None and root.ended is not None:
-            # It would start children of its own, and those others, faster than requests to cancel them arrive (S62).
-            obsolete = [one.number for one in self.store.requests(wanted.execution_id)]
-            self.store.write([Append(root, root.seq, acknowledged=obsolete)])
-            return None
-        program = self._bundle(request.bundle).program
-        return self._create(program, program.playbooks[path], request)
-
-    def _unfinished(self, request: ExecutionRequest) -> Active | None:
-        """Return the execution of a request, if this process may take it up. If it has ended, the request is obsolete.
-
-        A process that has the store for itself leaves what it was not given, but for what its own executions cancel.
-        """
-        row = self.store.execution(request.execution_id) or self._parent_of(request)
-        if row is None:
-            return None
-        if row.ended is None:
-            if row.execution_id != request.execution_id:
-                return None
-            is_of_parent = request.action == "cancel" and request.data is not None
-            return self.activate(request.execution_id) if self._is_shared or is_of_parent else None
-        self._obsolete.setdefault(row.execution_id, (row, []))[1].append(request.number)
-        return None
-
-    def _parent_of(self, request: ExecutionRequest) -> Execution | None:
-        """Return the parent of a child that was never started: once it has ended, the child is not needed.
-
-        Another server may start the child meanwhile, so this is known only of a store that is not shared.
-        """
-        if self._is_shared or request.action not in ("start", "cancel"):
-            return None
-        parent = request.data[1][3] if request.action == "start" else request.data
-        return self.store.execution(parent) if parent else None
 
     def _enlist(
         self, row: Execution, program: LoadedProgram, playbook: LoadedPlaybook, state: State, credentials: Credentials

@@ -9,8 +9,9 @@ import pytest
 from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import Cancel, Input, Pause, Request, WorkerReport
+from noetlvm.machine.messages import Cancel, Input, Pause, WorkerReport
 from noetlvm.results.interface import MemoryResults
+from noetlvm.server.children import ChildRequest
 from noetlvm.server.credentials import no_credentials
 from noetlvm.server.identity import new_ids
 from noetlvm.server.requests import StartContent
@@ -54,8 +55,8 @@ def test_a_start_that_is_delivered_again_after_the_end_is_acknowledged() -> None
     ended = store.execution(id)
     assert ended is not None
     assert ended.status == "success"
-    request = Request(id, bundle.id, {})
-    store.again = (ExecutionRequest(id, "start", ["tests/one", list(request)], 7),)
+    child = ChildRequest("tests/one", None, {}, "", bundle.id, "", 0, "", 9)
+    store.again = (ExecutionRequest(id, "start", child.to_data(), 7),)
     server.collect_requests()
     decided(server)
     assert store.execution(id) == ended
@@ -71,7 +72,8 @@ def test_a_start_that_waits_while_another_server_starts_the_same_execution_is_no
     bundle = Bundle.of(compile_texts([CHILD]))
     first.start(bundle, {})
     decided(first)  # the store has the bundle
-    wanted = (ExecutionRequest("both", "start", ["tests/child", list(Request("both", bundle.id, {}))], 7),)
+    child = ChildRequest("tests/child", None, {}, "", bundle.id, "", 0, "", 9)
+    wanted = (ExecutionRequest("both", "start", child.to_data(), 7),)
     store.again = wanted
     first.collect_requests()
     store.again = wanted
@@ -226,8 +228,9 @@ def test_a_child_that_is_requested_while_the_store_is_away_is_started_later() ->
     active = parent.server.activate(parent.id)
     store.is_away = True
     parent.server.submit(active, parent.child_wanted())
+    parent.server.decide_waiting()  # a decision does not read the store
     with pytest.raises(StoreError):
-        parent.server.decide_waiting()
+        parent.server.write()
     store.is_away = False
     decided(parent.server)
     names = [recorded.event.name for recorded in store.events(parent.id)]
