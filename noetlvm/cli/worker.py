@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 from noetlvm.cli.request import Keychain, ServerUrl, TokenFile
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import SUCCESS
-
-
-class Transport(StrEnum):
-    """How a worker exchanges messages with its server."""
-
-    AUTO = "auto"
-    WEBSOCKET = "websocket"
-    HTTP = "http"
 
 
 def worker(
@@ -25,9 +16,6 @@ def worker(
         list[str] | None, Option("--pool", metavar="NAME", help="Pool to serve; repeatable. [default: default]")
     ] = None,
     slots: Annotated[int, Option(min=1, metavar="N", help="Number of pipelines that run at once.")] = 4,
-    transport: Annotated[
-        Transport, Option(help="auto: a WebSocket, or HTTP requests if a proxy refuses it.")
-    ] = Transport.AUTO,
     keychain: Keychain = None,
     log_level: Annotated[str, Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
 ) -> int:
@@ -50,7 +38,7 @@ def worker(
     from noetlvm.language.placement import DEFAULT_POOL
     from noetlvm.service.process import log_to_stderr
     from noetlvm.service.remote_worker import RemoteWorker
-    from noetlvm.service.server_link import AnyLink, PollingLink, RefusedError, ServerLink, WebSocketLink
+    from noetlvm.service.server_link import RefusedError, WebSocketLink
     from noetlvm.tools.runner import ToolRunner, missing_packages
 
     log_to_stderr(log_level)
@@ -59,13 +47,8 @@ def worker(
     async def run() -> None:
         tools = ToolRunner(tuple(keychain or ()))
         pools = tuple(pool or (DEFAULT_POOL,))
-        links: dict[Transport, Callable[[str, str], ServerLink]] = {
-            Transport.AUTO: AnyLink,
-            Transport.WEBSOCKET: WebSocketLink,
-            Transport.HTTP: PollingLink,
-        }
         remote = RemoteWorker(
-            links[transport](url, token),
+            WebSocketLink(url, token),
             tools,
             id=uuid.uuid4().hex,
             pools=pools,

@@ -14,9 +14,8 @@ from fastapi.security import HTTPBearer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noetlvm.service.problems import ProblemError, problem_response
-from noetlvm.service.server_link import MESSAGE_BYTES_MAX
 from noetlvm.service.tokens import allowed_by
-from noetlvm.store.interface import StoreError, Tokens
+from noetlvm.store.interface import Tokens
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as HttpProtocol
@@ -33,7 +32,6 @@ HEADERS_BYTES_MAX = 64 * 1024
 REQUESTS_PER_SECOND = 200.0
 BURST_REQUESTS = 1_000
 """What one token may send: a burst, and a rate per second. Workers have one connection and are not counted."""
-WORKER_PATH = "/api/v1/worker/"
 CALLERS_MAX = 10_000
 """Callers whose rate is in memory; the least recent is evicted first."""
 CHECKED_SECONDS = 2.0
@@ -145,23 +143,22 @@ class BodyLimits:
             return
         headers = dict(scope["headers"])
         announced = headers.get(b"content-length", b"0")
-        bytes_max = MESSAGE_BYTES_MAX if await _is_worker(scope, headers) else self._bytes_max
-        if not announced.isdigit() or int(announced) > bytes_max:
-            await self._refuse(413, f"a body may have {bytes_max:,} bytes", scope, receive, send)
+        too_large = f"a body may have {self._bytes_max:,} bytes"
+        if not announced.isdigit() or int(announced) > self._bytes_max:
+            await self._refuse(413, too_large, scope, receive, send)
             return
         try:
             async with asyncio.timeout(self._seconds_max):
-                body = await self._body(receive, bytes_max)
+                body = await self._body(receive)
         except TimeoutError:
             await self._refuse(408, f"send the body within {self._seconds_max:g} seconds", scope, receive, send)
             return
         if body is None:
-            await self._refuse(413, f"a body may have {bytes_max:,} bytes", scope, receive, send)
+            await self._refuse(413, too_large, scope, receive, send)
             return
         await self._app(scope, _replayed(body, receive), send)
 
-    @staticmethod
-    async def _body(receive: Receive, bytes_max: int) -> bytes | None:
+    async def _body(self, receive: Receive) -> bytes | None:
         parts: list[bytes] = []
         size = 0
         while True:
@@ -170,7 +167,7 @@ class BodyLimits:
                 return b""
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > bytes_max:
+            if size > self._bytes_max:
                 return None
             if not message.get("more_body"):
                 return b"".join(parts)
@@ -179,18 +176,6 @@ class BodyLimits:
     async def _refuse(status: int, detail: str, scope: Scope, receive: Receive, send: Send) -> None:
         # The rest of the body is not read: the connection cannot serve another request.
         await problem_response(status, detail, {"Connection": "close"})(scope, receive, send)
-
-
-async def _is_worker(scope: Scope, headers: dict[bytes, bytes]) -> bool:
-    """Return whether a request is a message of a worker, which may bring a large result."""
-    if not scope["path"].startswith(WORKER_PATH):
-        return False
-    access: TokenAccess = scope["app"].state.access
-    _, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-    try:
-        return "worker" in await access.checked(token)
-    except StoreError:
-        return False  # the route says so
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

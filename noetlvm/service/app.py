@@ -22,7 +22,6 @@ from noetlvm.service.executions_api import executions_router
 from noetlvm.service.models import Health
 from noetlvm.service.page_api import page_router, pictures_router
 from noetlvm.service.playbooks_api import playbooks_router
-from noetlvm.service.polling_api import polling_router
 from noetlvm.service.problems import ProblemError, UnexpectedErrors, answer_with_problems, documented
 from noetlvm.service.tokens_api import tokens_router
 from noetlvm.service.worker_api import worker_router
@@ -87,9 +86,6 @@ def service_app(driver: Driver) -> FastAPI:
         task = asyncio.create_task(driver.run())
         task.add_done_callback(_end_with)
         yield
-        for session in _app.state.running:
-            session.cancel()
-        await asyncio.gather(*_app.state.running, return_exceptions=True)  # their workers have left
         driver.stop()
         await task
 
@@ -104,19 +100,12 @@ def service_app(driver: Driver) -> FastAPI:
     )
     app.state.driver = driver
     app.state.access = TokenAccess(driver.store)
-    app.state.sessions, app.state.running = {}, set()
     app.state.metrics = metrics = Metrics(driver)
     app.add_middleware(BodyLimits)
     app.add_middleware(UnexpectedErrors)
     answer_with_problems(app)
-    for router in (
-        executions_router,  # a request tests all routes before its own
-        playbooks_router,
-        pictures_router,
-        tokens_router,
-        worker_router,
-        polling_router,
-    ):
+    # A request tests all routes before its own.
+    for router in (executions_router, playbooks_router, pictures_router, tokens_router, worker_router):
         app.include_router(router, prefix=API)
     app.include_router(page_router)
 

@@ -18,12 +18,12 @@ from noetlvm.service.driver import Driver
 from noetlvm.service.process import bound_socket
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.service.reported_events import reported_event
-from noetlvm.service.server_link import PollingLink, RefusedError, ServerLink, WebSocketLink
+from noetlvm.service.server_link import RefusedError, ServerLink, WebSocketLink
 from tests.canary import find_canaries
 from tests.noetlvm.engine.runs import PlayedTools
 from tests.noetlvm.service.test_leases import driven
 from tests.noetlvm.service.test_placement import CHAIN, Hand, settled, start
-from tests.noetlvm.service.test_polling import served, until
+from tests.noetlvm.service.test_remote_worker import served, until
 
 SECRET = "canary-7d1fa0c35b9e4426"
 
@@ -85,8 +85,7 @@ def test_a_connection_that_works_is_not_ended_by_the_timers() -> None:
             assert await exchange.receive()
 
     with served(http=TimedConnection) as service:
-        for link in (WebSocketLink(service.url, service.token), PollingLink(service.url, service.token)):
-            asyncio.run(run(link))
+        asyncio.run(run(WebSocketLink(service.url, service.token)))
 
 
 def test_a_worker_that_sends_after_it_was_refused_does_not_try_again() -> None:
@@ -100,14 +99,11 @@ def test_a_worker_that_sends_after_it_was_refused_does_not_try_again() -> None:
         asyncio.run(run())
 
 
-@pytest.mark.parametrize("link", [WebSocketLink, PollingLink])
-def test_a_revoked_token_ends_the_connection_of_its_worker(
-    link: type[WebSocketLink] | type[PollingLink], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_revoked_token_ends_the_connection_of_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "CHECKED_SECONDS", 0.1)
 
     async def run(token: str, revoke: Any) -> None:
-        worker = RemoteWorker(link(service.url, token), PlayedTools(), id="one", pools=("default",), slots=1)
+        worker = RemoteWorker(WebSocketLink(service.url, token), PlayedTools(), id="one", pools=("default",), slots=1)
         worker._lease_seconds = 0.3
         task = asyncio.create_task(worker.run())
         await asyncio.sleep(0.5)

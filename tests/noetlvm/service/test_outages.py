@@ -63,14 +63,6 @@ def test_a_worker_is_sent_away_with_a_reason_while_the_store_cannot_be_read(
     assert ended.value.code == 1013
 
 
-def test_a_message_of_a_worker_is_refused_with_503_while_the_store_cannot_be_read(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(service.driver.store, "token", failing(lambda _id: None, 10))
-    answer = service.http.post("/api/v1/worker/sessions", content=b"x", headers=service.as_("worker"))
-    assert answer.status_code == 503
-
-
 # ---- clients
 
 EVENTS = "".join(f'id: {number}\nevent: x\ndata: {{"seq": {number}}}\n\n' for number in (1, 2, 3))
