@@ -43,8 +43,9 @@ bench: $(READY)  ## Measure speed beside peers; prints a table and writes bench/
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	$(BIN)/python bench/run.py
 
-docs: $(READY)  ## Write the generated pages again.
+docs: $(READY)  ## Write the generated pages, and what the commands in other pages print.
 	$(BIN)/python docs/generate.py
+	$(BIN)/python -m pytest -n 0 --update tests/whole/test_pages.py
 
 update: $(READY)  ## Rewrite golden files from what the code does now; read the diff before you commit it.
 	$(BIN)/python -m pytest --update

@@ -1,6 +1,7 @@
 """Writes the pages that are made from the code: rules, tools, expressions, events, instructions, commands.
 
-`python docs/generate.py` writes them; `--check` fails where one is stale.
+`python docs/generate.py` writes them; `--check` fails where one is stale, and shows the lines. The code is that of the
+checkout that this file is in, whichever environment runs it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from difflib import SequenceMatcher
 from importlib import import_module
 from itertools import chain, pairwise
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, cast
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the environment may have installed another checkout
 
 from noetlc.assembly.lexer import CHOICES
 from noetlc.cli.app import PROGRAM as COMPILER
@@ -413,6 +417,7 @@ def command_line_page() -> str:
 def help_of(*words: str) -> str:
     program, *rest = words
     environment = {**os.environ, "COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+    environment["PYTHONPATH"] = str(FOLDER.parent)
     command = [sys.executable, "-m", program, *rest, "--help"]
     done = subprocess.run(command, env=environment, text=True, capture_output=True, check=True)
     text = "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
@@ -687,6 +692,19 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
+SHOWN_MAX = 10
+"""Lines of a stale page that `--check` shows."""
+
+
+def differences(name: str, now: str, then: str) -> Iterator[str]:
+    """Yield the lines in which a page differs from what the code says, with their numbers in the page."""
+    old, new = now.splitlines(), then.splitlines()
+    for tag, first, last, low, high in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield from (f"docs/{name}:{number + 1}: - {old[number]}" for number in range(first, last))
+            yield from (f"docs/{name}:{first + 1}: + {line}" for line in new[low:high])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail where a page is stale")
@@ -695,10 +713,16 @@ def main() -> None:
     for name, make in PAGES.items():
         text = MADE_BY + make().rstrip("\n") + "\n"
         path = FOLDER / name
-        if check and (not path.is_file() or path.read_text(encoding="utf-8") != text):
-            stale.append(name)
-        elif not check:
+        if not check:
             path.write_text(text, encoding="utf-8")
+            continue
+        now = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if now != text:
+            stale.append(name)
+            found = list(differences(name, now, text))
+            print(*found[:SHOWN_MAX], sep="\n")
+            if len(found) > SHOWN_MAX:
+                print(f"docs/{name}: {len(found) - SHOWN_MAX} lines more")
     if stale:
         sys.exit(f"stale pages: {', '.join(stale)}; run `make docs`")
 

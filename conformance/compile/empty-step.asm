@@ -1,4 +1,3 @@
-.isa 3
 .files ["empty-step.yaml"]
 
 .playbook "conformance/empty-step" "empty_step"

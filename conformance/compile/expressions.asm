@@ -1,4 +1,3 @@
-.isa 3
 .files ["expressions.yaml"]
 
 .playbook "conformance/expressions" "expressions"

@@ -1,4 +1,3 @@
-.isa 3
 .files ["gate-and-arcs.yaml"]
 
 .playbook "conformance/gate-and-arcs" "gate_and_arcs"

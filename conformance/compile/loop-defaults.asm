@@ -1,4 +1,3 @@
-.isa 3
 .files ["loop-defaults.yaml"]
 
 .playbook "conformance/loop-defaults" "loop_defaults"

@@ -1,4 +1,3 @@
-.isa 3
 .files ["spec-layers.yaml"]
 
 .playbook "conformance/spec-layers" "spec_layers"

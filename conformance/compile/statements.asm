@@ -1,4 +1,3 @@
-.isa 3
 .files ["statements.yaml"]
 
 .playbook "conformance/statements" "statements"

@@ -1,4 +1,3 @@
-.isa 3
 .files ["sugar-labels.yaml"]
 
 .playbook "conformance/sugar-labels" "sugar_labels"

@@ -1,4 +1,3 @@
-.isa 3
 .files ["surroundings.yaml"]
 
 .playbook "conformance/surroundings" "surroundings" no_next_is_error

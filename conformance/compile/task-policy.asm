@@ -1,4 +1,3 @@
-.isa 3
 .files ["task-policy.yaml"]
 
 .playbook "conformance/task-policy" "task_policy"

@@ -1,4 +1,3 @@
-.isa 3
 .files ["task-without-policy.yaml"]
 
 .playbook "conformance/task-without-policy" "task_without_policy"

@@ -1,4 +1,3 @@
-.isa 3
 .files ["workbook.yaml"]
 
 .playbook "conformance/workbook" "workbook"

@@ -1,5 +1,3 @@
-.isa 3
-
 .playbook "demo/case" "case"
   .entry "start"
 

@@ -118,7 +118,6 @@ def _unexpected(lexer: Lexer, parser: Parser, token: AssemblyToken) -> AssemblyE
 
 
 _REQUIRED = {
-    ".isa": f"`.isa {ISA_VERSION}` at the beginning",
     ".entry": '`.entry "step"`: a playbook names the step it begins with',
     ".in": "`.in (…)`: a loop has a collection",
 }

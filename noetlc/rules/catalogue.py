@@ -12,6 +12,13 @@ from noetlc.rules.rule import Rule
 _RULE_FILE = re.compile(r"([a-z]\d{3})_\w+\.py")
 
 
+RETIRED = frozenset({"P112", "P313", "P409", "P502"})
+"""Codes that no rule may get: of rules that are gone, and numbers that were skipped.
+
+Settings and comments of users may still name such a code. Add the code of a rule when you delete it.
+"""
+
+
 @cache
 def all_rules() -> tuple[type[Rule], ...]:
     """Return every rule, ordered by code."""

@@ -61,7 +61,7 @@ class Rule:
     """Base of all rules. A subclass fills in the page and yields findings from `check`."""
 
     code: ClassVar[str]
-    """Topic and number (`P103`, see `codes`); never reused for another rule. The file's name begins with it."""
+    """Topic and number (`P103`, see `codes`); the file's name begins with it. Never reused, see `catalogue.RETIRED`."""
     name: ClassVar[str]
     """Kebab-case name, the rest of the file's name."""
     severity: ClassVar[Severity]

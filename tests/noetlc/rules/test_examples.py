@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 
 from noetlc.finding import Severity
 from noetlc.lint.check import CheckedFile, check_bytes
-from noetlc.rules.catalogue import all_rules, claimed_keys, whole_playbook
+from noetlc.rules.catalogue import RETIRED, all_rules, claimed_keys, whole_playbook
 from noetlc.rules.rule import Rule
 
 NOT_FROM_A_PLAYBOOK = {"P013"}
@@ -54,6 +55,19 @@ def test_page_is_complete(rule: type[Rule]) -> None:
 def test_codes_and_names_are_unique() -> None:
     assert len({rule.code for rule in all_rules()}) == len(all_rules())
     assert len({rule.name for rule in all_rules()}) == len(all_rules())
+
+
+def test_a_retired_code_is_never_used_again() -> None:
+    assert RETIRED & {rule.code for rule in all_rules()} == set()
+
+
+def test_a_number_that_no_rule_has_between_two_rules_is_retired() -> None:
+    numbers = sorted(int(rule.code[1:]) for rule in all_rules())
+    # The end of each ten is open for further rules.
+    skipped = {
+        f"P{one:03}" for low, high in pairwise(numbers) if low // 10 == high // 10 for one in range(low + 1, high)
+    }
+    assert skipped <= RETIRED, "the code of a rule that is gone belongs in RETIRED"
 
 
 def test_a_key_is_claimed_by_one_rule_only() -> None:

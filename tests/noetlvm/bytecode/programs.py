@@ -75,6 +75,11 @@ def pipeline(*rows: Row, counters: int = 0) -> Pipeline:
     return Pipeline(instructions(PIPELINE, rows), counters)
 
 
+def retry(to: object, attempts: object, backoff: object = "none", delay: object = None) -> tuple[object, ...]:
+    """Make the row of a RETRY: the only place that has the order of its operands."""
+    return ("RETRY", attempts, backoff, delay, to)
+
+
 def constant(value: Value) -> ExpressionCode:
     """Make the expression of a constant."""
     return expression(("CONST", value), "RETURN")
@@ -178,7 +183,7 @@ def two_steps() -> Program:
             EMPTY,
         ),
         ("UNLESS", guard(("NAME", "outcome"), ("ATTR", "status"), ("CONST", "error"), ("COMPARE", "==")), "ok"),
-        ("RETRY", 3, "linear", constant(0.5), 1),
+        retry(1, 3, "linear", constant(0.5)),
         "FAIL",
         ("LABEL", "ok"),
         ("PATCH", None, constant({"page": 1})),
@@ -330,7 +335,7 @@ def every_pipeline_opcode() -> Pipeline:
         ("CONTINUE", "back"),
         ("LABEL", "failed"),
         ("UNLESS", kind, "fail"),
-        ("RETRY", 5, "exponential", None, "call"),
+        retry("call", 5, "exponential"),
         ("LABEL", "fail"),
         "FAIL",
         ("LABEL", "back"),
@@ -441,7 +446,7 @@ def _chain_step(number: int, goes_on: bool) -> Transition:
         ("LABEL", "call"),
         ("CALL", "http", inputs, constant({"timeout": 30})),
         ("UNLESS", retryable, "ok"),
-        ("RETRY", 3, "exponential", None, "call"),
+        retry("call", 3, "exponential"),
         "FAIL",
         ("LABEL", "ok"),
         ("ON_ERROR", "failed"),
@@ -778,7 +783,7 @@ class _Tasks:
         backoff = self.draw(st.sampled_from(BACKOFFS))
         delay = self.draw(expressions((*self.names, "outcome"))) if self.draw(st.booleans()) else None
         return [
-            [("RETRY", self.draw(limits((*self.names, "outcome"))), backoff, delay, f"{label}.call"), "FAIL"],
+            [retry(f"{label}.call", self.draw(limits((*self.names, "outcome"))), backoff, delay), "FAIL"],
             [("CONTINUE", f"{label}.after")],
             [("JUMP_TO", label)],
             [("SKIP", f"{label}.after")],

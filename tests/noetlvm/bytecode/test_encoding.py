@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import random
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +23,7 @@ from noetlvm.bytecode.codec.decoder import Pools, decode
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.codec.writer import EncodingError
-from noetlvm.bytecode.isa import EXPRESSION, OPCODES, Operand
+from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, EXPRESSION, ISA_VERSION, NAMES, OPCODES, Operand
 from noetlvm.bytecode.program import (
     ExpressionCode,
     Instruction,
@@ -61,6 +63,14 @@ ROOT = Path(__file__).parents[3]
 def of_value(value: Value) -> Program:
     """A program that holds a constant."""
     return program(playbook(step("start", arc("start", None, constant(value)))))
+
+
+def test_instructions_of_a_version_are_never_encoded_in_another_way() -> None:
+    rows = [(row.number, row.name, row.area.value, [kind.value for kind in row.operands]) for row in OPCODES]
+    encoding = json.dumps([rows, NAMES, COMPARISONS, BACKOFFS], separators=(",", ":"))
+    digest = sha256(encoding.encode()).hexdigest()[:16]
+    remedy = "raise ISA_VERSION: a reader of the version before would misread a bundle"
+    assert {ISA_VERSION: digest} == {3: "c36ceaec67d021b0"}, remedy
 
 
 def of_step(**flags: Any) -> Program:

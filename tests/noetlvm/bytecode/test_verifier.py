@@ -21,7 +21,7 @@ from noetlvm.bytecode.verify.expressions import prove
 from noetlvm.bytecode.verify.operands import INVALID
 from noetlvm.bytecode.verify.verifier import load, verify
 from tests.noetlvm.bytecode.invalid import calls, edited, nets, positions, stack, tasks
-from tests.noetlvm.bytecode.invalid.case import PLACES, Case, in_place, with_pipeline
+from tests.noetlvm.bytecode.invalid.case import PLACES, Case, in_place, retry_text, with_pipeline
 from tests.noetlvm.bytecode.programs import SAMPLES, chain, minimal, two_playbooks, with_debug
 from tests.whole.fuzz.fitted import fitted
 
@@ -159,7 +159,9 @@ VALID_PIPELINES = {
         'ENTER "a"; CALL "noop" <{}> <{}>; CONTINUE c; b: ENTER "b"; CALL "noop" <{}> <{}>; BREAK; '
         'c: ENTER "c"; CALL "noop" <{}> <{}>; JUMP_TO b'
     ),
-    "a call that is tried again": 'ENTER "a"; go: CALL "noop" <{}> <{}>; RETRY 3 linear <1> go; FAIL',
+    "a call that is tried again": (
+        f'ENTER "a"; go: CALL "noop" <{{}}> <{{}}>; {retry_text("3", "linear", "<1>")} go; FAIL'
+    ),
     "a result bound to its label": 'ENTER "a"; CALL "noop" <{}> <{}>; BIND; CONTINUE e; e: END',
     "a patch of a rule that skips before the call": (
         'ENTER "a"; UNLESS <more> go; PATCH none <patch>; SKIP end; go: CALL "noop" <{}> <{}>; BREAK; end: END'
@@ -276,7 +278,7 @@ def test_an_error_in_a_loop_or_arc_names_it() -> None:
 
 def test_an_error_in_a_child_playbook_names_its_path() -> None:
     text = (
-        '.isa 3\n.playbook "main" "main"\n.entry "a"\n.step "a"\n'
+        '.playbook "main" "main"\n.entry "a"\n.step "a"\n'
         '.playbook "child" "child"\n.entry "b"\n.step "b"\n.admit ( RETURN )'
     )
 

@@ -1,5 +1,3 @@
-.isa 3
-
 .playbook "samples/sample" "sample"
   .entry "start"
 

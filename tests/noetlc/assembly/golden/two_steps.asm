@@ -1,5 +1,3 @@
-.isa 3
-
 .playbook "samples/sample" "sample"
   .metadata {"labels": {"team": "data"}, "version": 2}
   .executor {"profile": "local"}

@@ -1,4 +1,3 @@
-.isa 3
 .files ["sample.yaml"]
 
 .playbook "samples/sample" "sample"

@@ -29,16 +29,22 @@ class Case:
     """None where the text does not say."""
 
 
+def retry_text(attempts: str = "2", backoff: str = "none", delay: str = "none") -> str:
+    """Return a RETRY as assembly, without its label: the only place that has the order of its operands."""
+    return f"RETRY {attempts} {backoff} {delay}"
+
+
 SHORT = {
     "<{}>": "( CONST {}; RETURN )",
     "<true>": "( CONST true; TRUTH; RETURN )",
     "<ok>": '( NAME outcome; ATTR "status"; CONST "ok"; COMPARE ==; TRUTH; RETURN )',
     "<more>": '( NAME ctx; ATTR "more"; TRUTH; RETURN )',
     "<1>": "( CONST 1; RETURN )",
+    "<retry>": retry_text(),
     "<patch>": '( CONST 1; RECORD ["n"]; RETURN )',
 }
 
-_STEP = '.isa 3\n.playbook "main" "main"\n.entry "start"\n.step "start"\n'
+_STEP = '.playbook "main" "main"\n.entry "start"\n.step "start"\n'
 _LOOP = '.loop "item" width 1; .in ( CONST []; RETURN )\n'
 
 PLACES = {
@@ -57,11 +63,11 @@ PLACES = {
     "patch before call": _STEP + '.tool ( ENTER "a"; PATCH none (HERE); SKIP end; end: END )',
     "patch ctx": _STEP + '.tool ( ENTER "a"; CALL "noop" <{}> <{}>; PATCH none (HERE); BREAK )',
     "patch iter": _STEP + _LOOP + '.tool ( ENTER "a"; CALL "noop" <{}> <{}>; PATCH (HERE) none; BREAK )',
-    "attempts": _STEP + '.tool ( ENTER "a"; go: CALL "noop" <{}> <{}>; RETRY (HERE) none none go; FAIL )',
+    "attempts": _STEP + f'.tool ( ENTER "a"; go: CALL "noop" <{{}}> <{{}}>; {retry_text("(HERE)")} go; FAIL )',
     "rounds": _STEP + ".tool ( .slots 1; ROUND 0 (HERE); END )",
     "width": _STEP + '.loop "item" parallel; .in ( CONST []; RETURN ); .width (HERE)',
     "rate": _STEP + _LOOP + ".rate (HERE)",
-    "delay": _STEP + '.tool ( ENTER "a"; go: CALL "noop" <{}> <{}>; RETRY 2 none (HERE) go; FAIL )',
+    "delay": _STEP + f'.tool ( ENTER "a"; go: CALL "noop" <{{}}> <{{}}>; {retry_text(delay="(HERE)")} go; FAIL )',
 }
 """Where an expression may stand, with `HERE` for its code. Every one of these is valid but for it."""
 

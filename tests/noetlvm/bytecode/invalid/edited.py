@@ -19,7 +19,17 @@ from noetlvm.bytecode.program import (
 )
 from noetlvm.record import changed
 from tests.noetlvm.bytecode.invalid.case import Case, in_place, with_pipeline
-from tests.noetlvm.bytecode.programs import EMPTY, TRUE, playbook, program, step, two_playbooks, two_steps, with_debug
+from tests.noetlvm.bytecode.programs import (
+    EMPTY,
+    TRUE,
+    playbook,
+    program,
+    retry,
+    step,
+    two_playbooks,
+    two_steps,
+    with_debug,
+)
 
 _RETURN = Instruction(EXPRESSION["RETURN"])
 _END = Instruction(PIPELINE["END"])
@@ -95,15 +105,15 @@ PIPELINE_OPERANDS: list[Case] = [
         ("V003", "CALL with plain inputs", "CALL", "noop", {}, EMPTY),
         ("V003", "UNLESS of a boolean", "UNLESS", True, 1),
         ("V003", "PATCH of a mapping", "PATCH", None, {"a": 1}),
-        ("V003", "RETRY of true", "RETRY", True, "none", None, 0),
-        ("V003", "RETRY with a backoff by number", "RETRY", 2, 0, None, 0),
-        ("V003", "RETRY with a plain delay", "RETRY", 2, "none", 1.5, 0),
+        ("V003", "RETRY of true", *retry(0, True)),
+        ("V003", "RETRY with a backoff by number", *retry(0, 2, 0)),
+        ("V003", "RETRY with a plain delay", *retry(0, 2, "none", 1.5)),
         ("V003", "GOTO a label", "GOTO", "end"),
         ("V004", "GOTO beyond the end", "GOTO", 2),
         ("V004", "GOTO before the beginning", "GOTO", -2),
         ("V004", "UNLESS beyond the end", "UNLESS", TRUE, 9),
-        ("V006", "a backoff that nobody has", "RETRY", 2, "random", None, 0),
-        ("V006", "a backoff without a name", "RETRY", 2, "", None, 0),
+        ("V006", "a backoff that nobody has", *retry(0, 2, "random")),
+        ("V006", "a backoff without a name", *retry(0, 2, "")),
     )
 ]
 

@@ -6,7 +6,7 @@ from noetlvm.language.names import NAME_CHARS_MAX
 from tests.noetlvm.bytecode.invalid.case import Case, programs
 
 _LONG = "x" * (NAME_CHARS_MAX + 1)
-_MAIN = '.isa 3\n.playbook "main" "main"\n.entry "start"\n'
+_MAIN = '.playbook "main" "main"\n.entry "start"\n'
 _START = _MAIN + '.step "start"\n'
 
 
@@ -16,12 +16,12 @@ def _loops(*lines: str) -> str:
 
 PLAYBOOKS: list[Case] = programs(
     "metadata",
-    ("V070", "none", ".isa 3"),
-    ("V072", "one without a path", '.isa 3\n.playbook "" "main"\n.entry "start"\n.step "start"'),
-    ("V072", "one without a name", '.isa 3\n.playbook "main" ""\n.entry "start"\n.step "start"'),
-    ("V072", "a path with a NUL", '.isa 3\n.playbook "ma\\u0000in" "main"\n.entry "start"\n.step "start"'),
-    ("V072", "a path that is too long", f'.isa 3\n.playbook "{_LONG}" "main"\n.entry "start"\n.step "start"'),
-    ("V072", "a name that is too long", f'.isa 3\n.playbook "main" "{_LONG}"\n.entry "start"\n.step "start"'),
+    ("V070", "none", ""),
+    ("V072", "one without a path", '.playbook "" "main"\n.entry "start"\n.step "start"'),
+    ("V072", "one without a name", '.playbook "main" ""\n.entry "start"\n.step "start"'),
+    ("V072", "a path with a NUL", '.playbook "ma\\u0000in" "main"\n.entry "start"\n.step "start"'),
+    ("V072", "a path that is too long", f'.playbook "{_LONG}" "main"\n.entry "start"\n.step "start"'),
+    ("V072", "a name that is too long", f'.playbook "main" "{_LONG}"\n.entry "start"\n.step "start"'),
     ("V072", "a child without a path", _START + '\n.playbook "" "child"\n.entry "start"\n.step "start"'),
     ("V073", "a child with its parent's path", _START + '\n.playbook "main" "child"\n.entry "start"\n.step "start"'),
     (
@@ -54,8 +54,8 @@ STEPS: list[Case] = programs(
     ("V076", "one that begins with a hyphen", _START + '.step "-a"'),
     ("V076", "one with a line break at the end", _START + '.step "a\\n"'),
     ("V076", "one with template marks", _START + '.step "{{ a }}"'),
-    ("V077", "an entry that does not exist", '.isa 3\n.playbook "main" "main"\n.entry "begin"\n.step "start"'),
-    ("V077", "an entry without a name", '.isa 3\n.playbook "main" "main"\n.entry ""\n.step "start"'),
+    ("V077", "an entry that does not exist", '.playbook "main" "main"\n.entry "begin"\n.step "start"'),
+    ("V077", "an entry without a name", '.playbook "main" "main"\n.entry ""\n.step "start"'),
     ("V077", "the entry is a step of the parent", _START + '\n.playbook "child" "child"\n.entry "start"\n.step "a"'),
     ("V078", "a final step that does not exist", _MAIN + '.final "end"\n.step "start"'),
     ("V078", "a final step without a name", _MAIN + '.final ""\n.step "start"'),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetlvm.language.names import NAME_CHARS_MAX
-from tests.noetlvm.bytecode.invalid.case import Case, pipelines
+from tests.noetlvm.bytecode.invalid.case import Case, pipelines, retry_text
 
 _LONG = "x" * (NAME_CHARS_MAX + 1)
 _TASK = 'ENTER "a"; CALL "noop" <{}> <{}>; '
@@ -40,8 +40,8 @@ WITHOUT_OUTCOME: list[Case] = pipelines(
     ("V052", "PATCH between tasks", "!PATCH none <patch>; END"),
     ("V052", "PATCH of a skip between tasks", "!PATCH none <patch>; SKIP end; end: END"),
     ("V052", "PATCH before a failure without a call", 'ENTER "a"; !PATCH none <patch>; FAIL'),
-    ("V052", "RETRY before the call", 'ENTER "a"; !RETRY 2 none none go; go: CALL "noop" <{}> <{}>; BREAK'),
-    ("V052", "RETRY between tasks", 'go: MARK "m"; !RETRY 2 none none go; END'),
+    ("V052", "RETRY before the call", 'ENTER "a"; !<retry> go; go: CALL "noop" <{}> <{}>; BREAK'),
+    ("V052", "RETRY between tasks", 'go: MARK "m"; !<retry> go; END'),
     ("V052", "CONTINUE before the call", 'ENTER "a"; !CONTINUE end; end: END'),
     ("V052", "CONTINUE between tasks", "!CONTINUE end; end: END"),
     ("V052", "JUMP_TO before the call", 'a: ENTER "a"; !JUMP_TO a'),
@@ -99,27 +99,26 @@ PLACES: list[Case] = pipelines(
     ("V055", "SKIP to FAIL", 'ENTER "a"; UNLESS <true> f; !SKIP f; f: FAIL'),
     ("V055", "GOTO to a condition", "c: UNLESS <more> e; !GOTO c; e: END"),
     ("V055", "GOTO to a CALL", 'MARK "m"; UNLESS <more> e; !GOTO go; e: ENTER "a"; go: CALL "noop" <{}> <{}>; BREAK'),
-    ("V056", "RETRY to the ENTER", 'a: ENTER "a"; CALL "noop" <{}> <{}>; !RETRY 2 none none a; FAIL'),
-    ("V056", "RETRY to itself", _TASK + "here: !RETRY 2 none none here; FAIL"),
-    ("V056", "RETRY to its own FAIL", _TASK + "!RETRY 2 none none f; f: FAIL"),
+    ("V056", "RETRY to the ENTER", 'a: ENTER "a"; CALL "noop" <{}> <{}>; !<retry> a; FAIL'),
+    ("V056", "RETRY to itself", _TASK + "here: !<retry> here; FAIL"),
+    ("V056", "RETRY to its own FAIL", _TASK + "!<retry> f; f: FAIL"),
     (
         "V056",
         "RETRY to a leading rule",
-        'ENTER "a"; r: UNLESS <true> go; SKIP e; go: CALL "noop" <{}> <{}>; !RETRY 2 none none r; FAIL; e: END',
+        'ENTER "a"; r: UNLESS <true> go; SKIP e; go: CALL "noop" <{}> <{}>; !<retry> r; FAIL; e: END',
     ),
     (
         "V056",
         "RETRY to the CALL of the task before",
-        'ENTER "a"; go: CALL "noop" <{}> <{}>; CONTINUE b; '
-        'b: ENTER "b"; CALL "noop" <{}> <{}>; !RETRY 2 none none go; FAIL',
+        'ENTER "a"; go: CALL "noop" <{}> <{}>; CONTINUE b; b: ENTER "b"; CALL "noop" <{}> <{}>; !<retry> go; FAIL',
     ),
     (
         "V056",
         "RETRY to the CALL of the task after",
-        'ENTER "a"; CALL "noop" <{}> <{}>; ON_ERROR r; CONTINUE b; r: !RETRY 2 none none go; FAIL; '
+        'ENTER "a"; CALL "noop" <{}> <{}>; ON_ERROR r; CONTINUE b; r: !<retry> go; FAIL; '
         'b: ENTER "b"; go: CALL "noop" <{}> <{}>; BREAK',
     ),
-    ("V061", "RETRY with no attempt", 'ENTER "a"; go: CALL "noop" <{}> <{}>; !RETRY 0 none none go; FAIL'),
+    ("V061", "RETRY with no attempt", f'ENTER "a"; go: CALL "noop" <{{}}> <{{}}>; !{retry_text("0")} go; FAIL'),
 )
 
 LABELS: list[Case] = pipelines(
@@ -144,7 +143,7 @@ PATHS: list[Case] = pipelines(
     ("V059", "a call and no directive", 'ENTER "a"; !CALL "noop" <{}> <{}>'),
     ("V059", "a mark at the end", '!MARK "m"'),
     ("V059", "a patch at the end", _TASK + "UNLESS <ok> f; BREAK; f: !PATCH none <patch>"),
-    ("V059", "a retry at the end", 'ENTER "a"; go: CALL "noop" <{}> <{}>; !RETRY 2 none none go'),
+    ("V059", "a retry at the end", 'ENTER "a"; go: CALL "noop" <{}> <{}>; !<retry> go'),
     ("V059", "a round at the end", ".slots 1; !ROUND 0 9"),
     ("V059", "a reset at the end", ".slots 1; !RESET 0"),
     ("V060", "after END", "END; !END"),
@@ -165,7 +164,7 @@ OPERANDS: list[Case] = [
         ("V004", "GOTO to the end of the code", "!GOTO end; end:"),
         ("V004", "UNLESS to the end of the code", "!UNLESS <true> end; END; end:"),
         ("V004", "ON_ERROR to the end of the code", _TASK + "!ON_ERROR end; BREAK; end:"),
-        ("V004", "RETRY to the end of the code", _TASK + "!RETRY 2 none none end; FAIL; end:"),
+        ("V004", "RETRY to the end of the code", _TASK + "!<retry> end; FAIL; end:"),
         ("V005", "RESET without counters", "!RESET 0; END"),
         ("V005", "ROUND without counters", "!ROUND 0 9; END"),
         ("V005", "RESET of one past the last", ".slots 2; !RESET 2; END"),

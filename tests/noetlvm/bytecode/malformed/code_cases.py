@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from noetlvm.bytecode.codec.malformed import MalformedCode
+from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, NAMES
+from noetlvm.bytecode.isa import OPCODES as TABLE
 from noetlvm.bytecode.limits import CODE_BYTES_MAX
 from tests.noetlvm.bytecode.malformed.pieces import (
+    ATTR,
     CALL,
     COMPARE,
     CONST,
@@ -25,8 +28,9 @@ from tests.noetlvm.bytecode.malformed.pieces import (
     PATCH,
     PAYLOADS,
     PIPELINE,
-    RETRY,
+    RESET,
     RETURN,
+    TRUTH,
     UNLESS,
     Case,
     Cases,
@@ -34,6 +38,7 @@ from tests.noetlvm.bytecode.malformed.pieces import (
     array,
     binary,
     bundle,
+    instruction,
     loop,
     net,
     step,
@@ -42,8 +47,6 @@ from tests.noetlvm.bytecode.malformed.pieces import (
     with_expression,
     with_pipeline,
 )
-
-RESET = 114
 
 
 def expression(fault: MalformedCode, *code: int) -> Case:
@@ -60,15 +63,23 @@ def constants(*items: bytes) -> bytes:
     return bundle(constants=b"".join(items))
 
 
+TASK = (ENTER, 2, *instruction("CALL", text=3))
+"""The beginning of a task: its call without inputs and settings."""
+
+NUMBERS = {row.number for row in TABLE}
+LAST = max(NUMBERS)
+BETWEEN = next(number for number in range(1, LAST) if number not in NUMBERS)
+"""A number between two rows of the table."""
+
 OPCODES: Cases = {
     "opcode 0": expression(MalformedCode.UNKNOWN_OPCODE, 0),
-    "opcode 16, between the rows": expression(MalformedCode.UNKNOWN_OPCODE, 16),
+    "an opcode between the rows": expression(MalformedCode.UNKNOWN_OPCODE, BETWEEN),
     "opcode 127": expression(MalformedCode.UNKNOWN_OPCODE, 127),
     "opcode 128": expression(MalformedCode.UNKNOWN_OPCODE, 128),
     "opcode 255": expression(MalformedCode.UNKNOWN_OPCODE, CONST, 0, 255, RETURN),
-    "an unknown opcode after RETURN": expression(MalformedCode.UNKNOWN_OPCODE, CONST, 0, RETURN, 99),
+    "an unknown opcode after RETURN": expression(MalformedCode.UNKNOWN_OPCODE, CONST, 0, RETURN, BETWEEN),
     "opcode 0 in a pipeline": pipeline(MalformedCode.UNKNOWN_OPCODE, ENTER, 2, 0),
-    "opcode 117 in a pipeline": pipeline(MalformedCode.UNKNOWN_OPCODE, 117),
+    "an opcode behind the last in a pipeline": pipeline(MalformedCode.UNKNOWN_OPCODE, LAST + 1),
     "ENTER in an expression": expression(MalformedCode.WRONG_MACHINE, ENTER, 2),
     "END in an expression": expression(MalformedCode.WRONG_MACHINE, CONST, 0, END),
     "pipeline's CALL in an expression": expression(MalformedCode.WRONG_MACHINE, CALL, 3, 0, 0),
@@ -86,7 +97,7 @@ OPERANDS: Cases = {
     "FILTER without any operand": expression(MalformedCode.CUT_INSTRUCTION, CONST, 0, FILTER),
     "ENTER without its label": pipeline(MalformedCode.CUT_INSTRUCTION, ENTER),
     "CALL without its spec": pipeline(MalformedCode.CUT_INSTRUCTION, ENTER, 2, CALL, 3, 0),
-    "RETRY without its target": pipeline(MalformedCode.CUT_INSTRUCTION, ENTER, 2, CALL, 3, 0, 0, RETRY, 6, 0, 0),
+    "RETRY without its target": pipeline(MalformedCode.CUT_INSTRUCTION, *TASK, *instruction("RETRY", limit=6)[:-1]),
     "half a number of slots": Case(MalformedCode.CUT_INSTRUCTION, with_expression(b"\x80"), "expressions"),
     "a padded operand": expression(MalformedCode.PADDED_OPERAND, CONST, 0x80, 0x00, RETURN),
     "a doubly padded operand": expression(MalformedCode.PADDED_OPERAND, CONST, 0x80, 0x80, 0x00, RETURN),
@@ -120,13 +131,17 @@ OPERANDS: Cases = {
         MalformedCode.NO_SUCH_EXPRESSION, ENTER, 2, CALL, 3, 0, 0, PATCH, 0, 3
     ),
     "a guard that does not exist": pipeline(MalformedCode.NO_SUCH_EXPRESSION, ENTER, 2, UNLESS, 99, 0),
-    "a namespace that does not exist": expression(MalformedCode.NO_SUCH_WORD, NAME, 11, RETURN),
-    "a comparison that does not exist": expression(MalformedCode.NO_SUCH_WORD, CONST, 0, CONST, 0, COMPARE, 8, RETURN),
-    "a backoff that does not exist": pipeline(MalformedCode.NO_SUCH_WORD, ENTER, 2, CALL, 3, 0, 0, RETRY, 6, 3, 0, 1),
-    "attempts by an expression that does not exist": pipeline(
-        MalformedCode.NO_SUCH_EXPRESSION, ENTER, 2, CALL, 3, 0, 0, RETRY, 9, 0, 0, 1
+    "a namespace that does not exist": expression(MalformedCode.NO_SUCH_WORD, NAME, len(NAMES), RETURN),
+    "a comparison that does not exist": expression(
+        MalformedCode.NO_SUCH_WORD, CONST, 0, CONST, 0, COMPARE, len(COMPARISONS), RETURN
     ),
-    "an attribute that is no text": expression(MalformedCode.CONSTANT_TYPE, NAME, 2, 8, 0, RETURN),
+    "a backoff that does not exist": pipeline(
+        MalformedCode.NO_SUCH_WORD, *TASK, *instruction("RETRY", limit=6, backoff=len(BACKOFFS), target=1)
+    ),
+    "attempts by an expression that does not exist": pipeline(
+        MalformedCode.NO_SUCH_EXPRESSION, *TASK, *instruction("RETRY", limit=9, target=1)
+    ),
+    "an attribute that is no text": expression(MalformedCode.CONSTANT_TYPE, NAME, 2, ATTR, 0, RETURN),
     "a filter that is no text": expression(MalformedCode.CONSTANT_TYPE, CONST, 0, FILTER, 0, 0, 0, 0, RETURN),
     "words that are a mapping": expression(MalformedCode.CONSTANT_TYPE, CONST, 0, FILTER, 1, 0, 0, 0, RETURN),
     "words that are a text": expression(MalformedCode.CONSTANT_TYPE, CONST, 0, FILTER, 1, 0, 1, 0, RETURN),
@@ -260,7 +275,7 @@ POOLS: Cases = {
         MalformedCode.EXPRESSION_ORDER,
         bundle(
             constants=b"".join((text("go"), EMPTY, *CONSTANTS[2:])),
-            expressions=binary(bytes((0, NAME, 2, 8, 0, 42, RETURN))) + binary(bytes((0, CONST, 1, RETURN))),
+            expressions=binary(bytes((0, NAME, 2, ATTR, 0, TRUTH, RETURN))) + binary(bytes((0, CONST, 1, RETURN))),
             pipelines=binary(bytes((0, ENTER, 2, CALL, 3, 1, 1, ON_ERROR, 4, CONTINUE, 5, FAIL, END))),
         ),
     ),

@@ -1,7 +1,8 @@
 """A small good bundle in hand-written bytes, with every field replaceable: the base of the malformed set.
 
-Nothing here uses the encoder: these functions are a second, independent statement of the format. Each argument is the
-bytes of one field, so `bundle(net=net(step(bits=u(16))))` is a bundle with one wrong field.
+Each argument is the bytes of one field, so `bundle(net=net(step(bits=u(16))))` is a bundle with one wrong field. This
+states the format a second time, without the encoder. The numbers of opcodes and the order of operands come from the
+table of instructions.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from noetlvm.bytecode import isa
 from noetlvm.bytecode.codec.malformed import MalformedCode
 
 if TYPE_CHECKING:
@@ -88,7 +90,6 @@ def block(data: bytes) -> bytes:
 
 # -- the bundle
 
-HEADER = b"\x7fNBC\x04\x00\x03\x00"
 EMPTY = mapping()
 NUMBERS = {
     "metadata": 2,
@@ -103,9 +104,12 @@ NUMBERS = {
 
 
 def header(
-    magic: bytes = b"\x7fNBC", major: int = 4, minor: int = 0, instructions: int = 3, reserved: int = 0
+    magic: bytes = b"\x7fNBC", major: int = 4, minor: int = 0, instructions: int = isa.ISA_VERSION, reserved: int = 0
 ) -> bytes:
     return magic + bytes((major, minor, instructions, reserved))
+
+
+HEADER = header()
 
 
 def section(number: int, payload: bytes) -> bytes:
@@ -142,8 +146,21 @@ CONSTANTS = (
 )
 """0 {}, 1 go, 2 fetch, 3 http, 4 start, 5 each, 6 n, 7 max, 8 done."""
 
-CONST, NAME, ATTR, TRUTH, RETURN, NOT, FILTER, COMPARE, JUMP = 1, 2, 8, 42, 59, 30, 20, 41, 54
-ENTER, CALL, UNLESS, ON_ERROR, PATCH, RETRY, CONTINUE, FAIL, END = 100, 102, 103, 104, 105, 106, 108, 112, 113
+CONST, NAME, ATTR, TRUTH, RETURN, NOT, FILTER, COMPARE, JUMP = (
+    isa.EXPRESSION[name].number
+    for name in ("CONST", "NAME", "ATTR", "TRUTH", "RETURN", "NOT", "FILTER", "COMPARE", "JUMP")
+)
+ENTER, CALL, UNLESS, ON_ERROR, PATCH, CONTINUE, FAIL, END, RESET = (
+    isa.PIPELINE[name].number
+    for name in ("ENTER", "CALL", "UNLESS", "ON_ERROR", "PATCH", "CONTINUE", "FAIL", "END", "RESET")
+)
+
+
+def instruction(name: str, **operands: int) -> bytes:
+    """An instruction of a pipeline; an operand that is not given by its kind is 0."""
+    row = isa.PIPELINE[name]
+    return bytes((row.number, *(operands.get(kind.name.lower(), 0) for kind in row.operands)))
+
 
 EXPRESSION_0 = bytes((0, CONST, 0, RETURN))
 """No slots; `{}`."""

@@ -24,6 +24,7 @@ from noetlvm.machine.loaded import LoadedPipeline, prepare
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import FrameState, Run, State, Thread
 from tests.noetlvm.bytecode.programs import EMPTY, Row, constant, expression, guard, pipeline, playbook, program, step
+from tests.noetlvm.bytecode.programs import retry as retry_row
 from tests.noetlvm.machine.frame.pipelines import error, ok, pipeline_of, rules, scope
 
 TASKS = (
@@ -211,7 +212,7 @@ def codes(draw: st.DrawFn) -> Pipeline:
 
 def retry(draw: st.DrawFn, task: int, _count: int) -> list[Row]:
     backoff = draw(st.sampled_from(BACKOFFS))
-    return [("RETRY", draw(st.integers(1, 3)), backoff, draw(DELAYS), f"call{task}"), "FAIL"]
+    return [retry_row(f"call{task}", draw(st.integers(1, 3)), backoff, draw(DELAYS)), "FAIL"]
 
 
 DIRECTIVES: list[Callable[[st.DrawFn, int, int], list[Row]]] = [
