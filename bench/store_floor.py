@@ -17,7 +17,7 @@ from uuid import uuid4
 from bench.measurement import Contestant, Goal, Row, at_most, best_of
 from bench.workplace import Workplace
 from noetlvm.data.event import Event, Recorded
-from noetlvm.server.identity import new_ids
+from noetlvm.rounds.identity import new_ids
 from noetlvm.store.interface import Append, Durability, Execution
 from noetlvm.store.sqlite import SqliteStore
 

@@ -20,14 +20,14 @@ from noetlvm.bytecode.program import BundleError
 from noetlvm.engine.engine import MAX_PARALLEL, Engine
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.payload import whole
-from noetlvm.server.active import Ending
-from noetlvm.server.credentials import UnresolvedError, resolver
-from noetlvm.server.requests import BadRequestError
+from noetlvm.rounds.active import Ending
+from noetlvm.rounds.credentials import UnresolvedError, resolver
+from noetlvm.rounds.requests import BadRequestError
 from noetlvm.tools.runner import MissingPackageError, ToolRunner, require_packages
 
 if TYPE_CHECKING:
     from noetlvm.results.interface import ResultStore
-    from noetlvm.server.server import Observer
+    from noetlvm.rounds.rounds import Observer
     from noetlvm.store.interface import Durability, Store
 
 __all__ = [

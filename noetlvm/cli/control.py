@@ -58,8 +58,8 @@ def _do(path: Path, row: Execution, action: Action) -> None:
 
     from noetlvm.bytecode.program import BundleError
     from noetlvm.engine.engine import Engine
-    from noetlvm.server.credentials import Credentials
-    from noetlvm.server.server import NotFoundError
+    from noetlvm.rounds.credentials import Credentials
+    from noetlvm.rounds.rounds import NotFoundError
     from noetlvm.tools.runner import ToolRunner
 
     async def control() -> None:

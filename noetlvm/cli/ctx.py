@@ -23,7 +23,7 @@ def ctx(
 
     Example: noetlvm ctx --at 12
     """
-    from noetlvm.server.recovery import recovered
+    from noetlvm.rounds.recovery import recovered
 
     with reading(db, server) as reader:
         row = find_execution(reader, execution, options_given(db, server))

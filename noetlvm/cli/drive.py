@@ -21,8 +21,8 @@ from noetlvm.record import Record
 
 if TYPE_CHECKING:
     from noetlvm.engine.engine import Engine
-    from noetlvm.server.active import Ending
-    from noetlvm.server.tracing import TraceWriter
+    from noetlvm.rounds.active import Ending
+    from noetlvm.rounds.tracing import TraceWriter
     from noetlvm.store.interface import Durability, Store, StoreReader
 
 
@@ -79,9 +79,9 @@ def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
 def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
     from noetlvm.bytecode.program import BundleError
     from noetlvm.expr.errors import ExpressionError
-    from noetlvm.server.credentials import UnresolvedError
-    from noetlvm.server.requests import BadRequestError, RefusedRetryError
-    from noetlvm.server.server import NotFoundError
+    from noetlvm.rounds.credentials import UnresolvedError
+    from noetlvm.rounds.requests import BadRequestError, RefusedRetryError
+    from noetlvm.rounds.rounds import NotFoundError
     from noetlvm.tools.runner import MissingPackageError
 
     settle()
@@ -97,7 +97,7 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
     from concurrent.futures import ThreadPoolExecutor
 
     from noetlvm.engine.engine import MAX_PARALLEL, Engine
-    from noetlvm.server.credentials import resolver
+    from noetlvm.rounds.credentials import resolver
     from noetlvm.tools.runner import ToolRunner, require_packages
 
     writer = ThreadPoolExecutor(1) if options.durability == "full" else None  # its thread begins when it is needed
@@ -129,7 +129,7 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
 def _tracing(store: Store) -> TraceWriter | None:
     if not any(name.startswith("OTEL_") for name in os.environ):
         return None
-    from noetlvm.server.tracing import TracingError, tracing_of
+    from noetlvm.rounds.tracing import TracingError, tracing_of
 
     try:
         return tracing_of(store)

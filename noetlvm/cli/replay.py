@@ -88,7 +88,7 @@ def _stored(reader: StoreReader, row: Execution) -> Bundle:
 def _of_the_fold(reader: StoreReader, row: Execution) -> Iterator[Disagreement]:
     """Yield where the log, its snapshot and its row do not agree."""
     from noetlvm.data.encoding import encode
-    from noetlvm.server.recovery import folded, recovered
+    from noetlvm.rounds.recovery import folded, recovered
 
     state = folded(reader, row.execution_id)
     if state.seq != row.seq:

@@ -32,7 +32,7 @@ def result(
 
     Examples: noetlvm result, noetlvm result 0190f3c2 --step fetch, noetlvm result 3fa9…64 hexadecimal digits
     """
-    from noetlvm.server.recovery import recovered
+    from noetlvm.rounds.recovery import recovered
 
     with reading_results(db, server) as (reader, fetch):
         if name is not None and len(name) == KEY_CHARS and set(name) <= set("0123456789abcdef"):

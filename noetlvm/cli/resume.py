@@ -91,7 +91,7 @@ def _resume_remotely(
 
 def _chosen(reader: StoreReader, text: str | None, options: str) -> list[Execution]:
     """Return the executions to resume. A child is resumed by its parent, which waits for it, unless that has ended."""
-    from noetlvm.server.recovery import is_orphan
+    from noetlvm.rounds.recovery import is_orphan
 
     if text is None:
         return [row for row in reader.unfinished() if not row.parent or is_orphan(reader, row)]

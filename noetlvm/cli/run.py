@@ -106,7 +106,7 @@ class RefusedPlaybookError(CommandError):
 def _record(options: RunOptions, file: str, problem: RefusedPlaybookError) -> None:
     """Leave a log of the refused request (S61)."""
     from noetlvm.machine.decide import invalid_playbook
-    from noetlvm.server.requests import record_refusal
+    from noetlvm.rounds.requests import record_refusal
     from noetlvm.store.interface import StoreError
 
     error = invalid_playbook(str(problem), problem.findings)

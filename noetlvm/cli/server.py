@@ -42,7 +42,7 @@ def server(
     Examples: noetlvm server --store sqlite:noetl.db, noetlvm server --store postgresql://noetl@db/noetl --listen
     0.0.0.0:8080
     """
-    from noetlvm.server.credentials import resolver
+    from noetlvm.rounds.credentials import resolver
     from noetlvm.service.process import log_to_stderr, serve
 
     def ready(url: str) -> None:

@@ -16,8 +16,8 @@ from noetlvm.command_line.declared import Option
 from noetlvm.command_line.printed import duration, visible
 from noetlvm.command_line.process import SUCCESS, CommandError
 from noetlvm.data.references import as_json
-from noetlvm.server.active import Ending
-from noetlvm.server.recovery import recovered
+from noetlvm.rounds.active import Ending
+from noetlvm.rounds.recovery import recovered
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import Execution, StoreReader

@@ -22,7 +22,7 @@ from noetlvm.limits import EVENTS_WARNING
 from noetlvm.store.interface import Execution, StoreReader
 
 if TYPE_CHECKING:
-    from noetlvm.server.active import Ending
+    from noetlvm.rounds.active import Ending
 
 _SECONDS_BETWEEN = 1.0
 """How often a loop reports its progress."""

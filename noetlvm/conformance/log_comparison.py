@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from noetlvm.data.event import Event, task_run_id
-from noetlvm.server.identity import child_id
+from noetlvm.rounds.identity import child_id
 from noetlvm.testing.result import shown
 
 CanonicalLog: TypeAlias = dict[str, list[Any]]

@@ -27,10 +27,10 @@ from noetlvm.machine.decide import work_for
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Input, OpenWork, StopWork, Work, WorkerReport
 from noetlvm.results.interface import ResultStore
-from noetlvm.server.active import Active, Ending
-from noetlvm.server.credentials import Resolve, no_credentials
-from noetlvm.server.identity import NewIds, new_ids
-from noetlvm.server.server import CONTROLS, TURN_SECONDS, Observer, Server
+from noetlvm.rounds.active import Active, Ending
+from noetlvm.rounds.credentials import Resolve, no_credentials
+from noetlvm.rounds.identity import NewIds, new_ids
+from noetlvm.rounds.rounds import CONTROLS, TURN_SECONDS, Observer, Server
 from noetlvm.store.interface import Action, Store, StoreError
 from noetlvm.tools.call import Tools
 from noetlvm.worker.pipeline_run import Clock, Done, PipelinePorts, PipelineRun, Slots, SystemClock

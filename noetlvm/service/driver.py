@@ -22,12 +22,12 @@ from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Wo
 from noetlvm.machine.scope import redacted
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import store_for
-from noetlvm.server.active import Active, Ending, unit_pool
-from noetlvm.server.credentials import Resolve, UnresolvedError
-from noetlvm.server.identity import NewIds, new_ids
-from noetlvm.server.recovery import SNAPSHOT_EVENTS, recovered
-from noetlvm.server.requests import PreparedRetry, ReusedKeyError, StartContent
-from noetlvm.server.server import TURN_SECONDS, Decide, NotFoundError, Server
+from noetlvm.rounds.active import Active, Ending, unit_pool
+from noetlvm.rounds.credentials import Resolve, UnresolvedError
+from noetlvm.rounds.identity import NewIds, new_ids
+from noetlvm.rounds.recovery import SNAPSHOT_EVENTS, recovered
+from noetlvm.rounds.requests import PreparedRetry, ReusedKeyError, StartContent
+from noetlvm.rounds.rounds import TURN_SECONDS, Decide, NotFoundError, Server
 from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub, Part
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
 from noetlvm.wake.interface import SERVERS, LocalWakeUps, WakeUps, pool_topic

@@ -19,9 +19,9 @@ from noetlvm.data.event import Recorded, envelope
 from noetlvm.data.references import Reference, plain
 from noetlvm.machine.instructions import failure
 from noetlvm.machine.loaded import Bundle
-from noetlvm.server.credentials import UnresolvedError
-from noetlvm.server.recovery import recovered
-from noetlvm.server.requests import BadRequestError, PreparedRetry, RefusedRetryError, ReusedKeyError
+from noetlvm.rounds.credentials import UnresolvedError
+from noetlvm.rounds.recovery import recovered
+from noetlvm.rounds.requests import BadRequestError, PreparedRetry, RefusedRetryError, ReusedKeyError
 from noetlvm.service.access import requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.models import (

@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from noetlvm.bridge import CompilationError, compile_source
 from noetlvm.bytecode.program import BundleError
 from noetlvm.machine.loaded import Bundle
-from noetlvm.server.active import unoffered_store
+from noetlvm.rounds.active import unoffered_store
 from noetlvm.service.access import Caller, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.models import (

@@ -19,7 +19,7 @@ from noetlvm.command_line.process import CommandError
 from noetlvm.language.placement import StoreName
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import OfferedResults
-from noetlvm.server.credentials import Resolve
+from noetlvm.rounds.credentials import Resolve
 from noetlvm.store.interface import LockedError, Store, TokenStore
 from noetlvm.wake.interface import LocalWakeUps, WakeUps
 
@@ -134,7 +134,7 @@ def serve(
     """Serve until a signal ends it, and return the exit code. `on_ready` gets the URL."""
     import uvicorn
 
-    from noetlvm.server.tracing import TracingError, tracing_of
+    from noetlvm.rounds.tracing import TracingError, tracing_of
     from noetlvm.service.access import TimedConnection
     from noetlvm.service.app import service_app
     from noetlvm.service.driver import Driver

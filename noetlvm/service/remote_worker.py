@@ -21,7 +21,7 @@ from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.messages import Work, from_data
 from noetlvm.machine.payload import Offload
 from noetlvm.record import changed
-from noetlvm.server.credentials import Credentials, KnownSecrets
+from noetlvm.rounds.credentials import Credentials, KnownSecrets
 from noetlvm.service.server_link import Exchange, ServerLink
 from noetlvm.tools.call import Tools, UnavailableTools
 from noetlvm.worker.pipeline_run import Clock, Done, PipelinePorts, PipelineRun, Slots, SystemClock

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from noetlvm.data.event import Recorded
-from noetlvm.server.identity import child_id
+from noetlvm.rounds.identity import child_id
 from noetlvm.sim.log_model import Violation, check_log, child_key
 from noetlvm.sim.ports import SECRET
 from noetlvm.sim.world import History, Scenario, StoredLog

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.keychain.shapes import secret_texts
-from noetlvm.server.credentials import Credentials, KnownSecrets
+from noetlvm.rounds.credentials import Credentials, KnownSecrets
 from noetlvm.sim.loop import KilledError, Process, SimulatedLoop, running_process
 from noetlvm.store.interface import Append, QueuedCommand, StoreError
 from noetlvm.store.memory import MemoryStore

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from noetlvm.engine.engine import Engine
 from noetlvm.language.placement import DEFAULT_POOL
-from noetlvm.server.recovery import is_orphan
+from noetlvm.rounds.recovery import is_orphan
 from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.sim.loop import WORLD, KilledError, Process, SimulatedLoop
@@ -23,7 +23,7 @@ from noetlvm.store.interface import Action, Store, StoreError
 if TYPE_CHECKING:
     from noetlvm.machine.loaded import Bundle
     from noetlvm.results.interface import MemoryResults
-    from noetlvm.server.identity import NewIds
+    from noetlvm.rounds.identity import NewIds
     from noetlvm.service.server_link import Exchange
     from noetlvm.sim.network import Network, WakeUpBus
     from noetlvm.store.memory import MemoryStore

@@ -17,7 +17,7 @@ from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
 from noetlvm.machine.state import State
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.recovery import folded, recovered
+from noetlvm.rounds.recovery import folded, recovered
 from noetlvm.sim.faults import FAULT_SECONDS, FAULTS, Fault, random_schedule
 from noetlvm.sim.loop import WORLD, SimulatedLoop, StuckLoopError
 from noetlvm.sim.network import Network, WakeUpBus

@@ -10,7 +10,7 @@ from noetlvm.data.event import Event
 from noetlvm.data.references import Reference
 from noetlvm.machine.payload import whole
 from noetlvm.results.interface import MemoryResults, ResultStore
-from noetlvm.server.recovery import folded
+from noetlvm.rounds.recovery import folded
 from noetlvm.store.interface import Execution, StoreReader
 
 _SHORT_CHARS = 100

@@ -13,7 +13,7 @@ from noetlvm.bytecode.codec.container import MAGIC
 from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.loaded import Bundle, LoadedProgram, load_program
-from noetlvm.server.credentials import Credentials, KnownSecrets, Resolve, UnresolvedError
+from noetlvm.rounds.credentials import Credentials, KnownSecrets, Resolve, UnresolvedError
 from noetlvm.store.interface import Action
 from noetlvm.testing.result import RunResult
 from noetlvm.testing.script import Script, ScriptError, Scripts

@@ -24,7 +24,7 @@ from noetlvm.machine.messages import Decision, Input, LeaseLost
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import Resolve
+from noetlvm.rounds.credentials import Resolve
 from noetlvm.store.interface import Action
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing.result import CallLog, CallMade, RunResult, read_result, shown

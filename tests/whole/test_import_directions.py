@@ -20,7 +20,7 @@ LAYERS = {
         ("keychain",),
         ("machine", "store", "tools"),
         ("results", "wake"),
-        ("server", "worker"),
+        ("rounds", "worker"),
         ("engine", "replay"),
         ("bridge",),
         ("api", "testing"),

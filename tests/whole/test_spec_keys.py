@@ -15,7 +15,7 @@ from noetlc.syntax import ast
 from noetlc.syntax.tree import attributes
 from noetlvm.language.tool_kinds import builtin_kinds
 from noetlvm.machine.loaded import prepare
-from noetlvm.server.active import objection_to
+from noetlvm.rounds.active import objection_to
 
 PLAYBOOK = """
 apiVersion: noetl.io/v2

@@ -11,7 +11,7 @@ import pytest
 from noetlvm.cli.data_text import Table, print_table
 from noetlvm.cli.view import FirstFailure, summary
 from noetlvm.data.references import as_json
-from noetlvm.server.active import Ending
+from noetlvm.rounds.active import Ending
 from noetlvm.store.interface import Execution
 
 

@@ -12,7 +12,7 @@ from noetlvm.bridge import compile_playbooks
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import Credentials
+from noetlvm.rounds.credentials import Credentials
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import ToolRunner
 from tests.canary import find_canaries

@@ -14,8 +14,8 @@ from noetlvm.machine.loaded import Bundle, load_program
 from noetlvm.machine.payload import Offload
 from noetlvm.replay.exact import replay_exactly
 from noetlvm.results.interface import MemoryResults, ResultStore
-from noetlvm.server.active import Ending
-from noetlvm.server.recovery import folded
+from noetlvm.rounds.active import Ending
+from noetlvm.rounds.recovery import folded
 from noetlvm.store.interface import Execution, Store
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, ok

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from noetlvm.server.active import Ending
+from noetlvm.rounds.active import Ending
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from noetlvm.worker.pipeline_run import SystemClock
 from tests.noetlvm.engine.runs import Session, bundle_of

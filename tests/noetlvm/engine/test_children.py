@@ -11,8 +11,8 @@ import pytest
 from noetlvm.data.event import Recorded
 from noetlvm.engine.engine import Engine
 from noetlvm.limits import CHILD_DEPTH_MAX, INLINE_BYTES
-from noetlvm.server.active import Active
-from noetlvm.server.server import Server
+from noetlvm.rounds.active import Active
+from noetlvm.rounds.rounds import Server
 from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
@@ -298,7 +298,7 @@ def test_children_share_the_trace_of_the_execution_at_their_root() -> None:
 
 def test_many_children_are_started_over_many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn decides for some executions, however many wait: signals and other executions come in between."""
-    monkeypatch.setattr("noetlvm.server.server._REQUESTS_AT_ONCE", 3)
+    monkeypatch.setattr("noetlvm.rounds.rounds._REQUESTS_AT_ONCE", 3)
     decided: list[int] = []
     decide_waiting = Server.decide_waiting
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from noetlvm.server.identity import child_id, new_ids
+from noetlvm.rounds.identity import child_id, new_ids
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from noetlvm.worker.pipeline_run import SystemClock
 from tests.fake_clock import FakeClock
@@ -60,7 +60,7 @@ def test_identifiers_sort_by_time_and_are_uuids() -> None:
 
 
 def test_two_processes_make_different_identifiers_in_the_same_millisecond() -> None:
-    making = "from noetlvm.server.identity import new_ids; print(new_ids(1.0, 1)[0])"
+    making = "from noetlvm.rounds.identity import new_ids; print(new_ids(1.0, 1)[0])"
     command = [sys.executable, "-c", making]
     made = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout for _ in range(2)]
     assert made[0] != made[1]

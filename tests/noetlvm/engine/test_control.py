@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from noetlvm.data.event import Recorded
 from noetlvm.engine.engine import Engine
 from noetlvm.limits import Limits
-from noetlvm.server.active import Ending
+from noetlvm.rounds.active import Ending
 from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from noetlvm.server.active import Ending
+from noetlvm.rounds.active import Ending
 from noetlvm.store.interface import Append
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok

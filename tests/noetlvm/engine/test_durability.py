@@ -10,7 +10,7 @@ import pytest
 
 from noetlvm.data.event import Recorded
 from noetlvm.engine import engine as engine_module
-from noetlvm.server.active import Ending
+from noetlvm.rounds.active import Ending
 from noetlvm.store.interface import Append, Durability, Execution
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok

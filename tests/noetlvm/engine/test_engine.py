@@ -13,9 +13,9 @@ from noetlvm.data.references import Reference
 from noetlvm.limits import EVENT_BYTES_MAX, INLINE_BYTES
 from noetlvm.record import changed
 from noetlvm.results.files import FileResults
-from noetlvm.server.active import Ending
-from noetlvm.server.credentials import Credentials, UnresolvedError
-from noetlvm.server.requests import BadRequestError
+from noetlvm.rounds.active import Ending
+from noetlvm.rounds.credentials import Credentials, UnresolvedError
+from noetlvm.rounds.requests import BadRequestError
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.fake_clock import FakeClock
 from tests.noetlvm.engine.runs import Session, bundle_of, labels

@@ -10,9 +10,9 @@ import pytest
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Recorded
 from noetlvm.engine.engine import Engine
-from noetlvm.server.active import Ending
-from noetlvm.server.recovery import SNAPSHOT_EVENTS, folded, recovered
-from noetlvm.server.server import NotFoundError
+from noetlvm.rounds.active import Ending
+from noetlvm.rounds.recovery import SNAPSHOT_EVENTS, folded, recovered
+from noetlvm.rounds.rounds import NotFoundError
 from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels

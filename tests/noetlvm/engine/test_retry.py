@@ -11,9 +11,9 @@ from noetlvm.data.event import Recorded
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Retry, from_data, to_data
 from noetlvm.machine.retry import RetryPlan
-from noetlvm.server.active import Ending
-from noetlvm.server.requests import RefusedRetryError
-from noetlvm.server.server import NotFoundError
+from noetlvm.rounds.active import Ending
+from noetlvm.rounds.requests import RefusedRetryError
+from noetlvm.rounds.rounds import NotFoundError
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels

@@ -9,7 +9,7 @@ import pytest
 
 from noetlvm.data.event import Recorded, moment
 from noetlvm.engine.engine import Engine
-from noetlvm.server.recovery import recovered
+from noetlvm.rounds.recovery import recovered
 from noetlvm.store.interface import Append, Execution, Snapshot
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from noetlvm.worker.pipeline_run import SystemClock

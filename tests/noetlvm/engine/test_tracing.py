@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Sampler
 
-from noetlvm.server.tracing import TraceWriter, TracingError, tracing_of
+from noetlvm.rounds.tracing import TraceWriter, TracingError, tracing_of
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of

@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import no_credentials
+from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.app import service_app
 from noetlvm.service.driver import Driver
 from noetlvm.service.tokens import create_token

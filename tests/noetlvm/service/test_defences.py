@@ -11,7 +11,7 @@ import pytest
 
 from noetlvm.command_line.process import CommandError
 from noetlvm.data.event import Event
-from noetlvm.server.credentials import Credentials
+from noetlvm.rounds.credentials import Credentials
 from noetlvm.service import access
 from noetlvm.service.access import TimedConnection
 from noetlvm.service.driver import Driver

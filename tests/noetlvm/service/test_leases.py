@@ -15,7 +15,7 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import LeaseLost, Work, from_data
 from noetlvm.machine.state import FrameState
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import no_credentials
+from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
 from noetlvm.service.remote_worker import RemoteWorker

@@ -12,7 +12,7 @@ from bench.noop_playbooks import chain
 from noetlvm.bridge import compile_texts
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import no_credentials
+from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.store.postgres import PostgresStore

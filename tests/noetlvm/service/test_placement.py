@@ -15,9 +15,9 @@ from noetlvm.machine.messages import OpenWork, Work, from_data
 from noetlvm.machine.payload import Offload
 from noetlvm.results.interface import MemoryResults
 from noetlvm.results.offered import OfferedResults
-from noetlvm.server.credentials import no_credentials
-from noetlvm.server.recovery import BundleCache
-from noetlvm.server.server import BadRequestError
+from noetlvm.rounds.credentials import no_credentials
+from noetlvm.rounds.recovery import BundleCache
+from noetlvm.rounds.rounds import BadRequestError
 from noetlvm.service import driver as driver_module
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub

@@ -17,9 +17,9 @@ from noetlvm.machine.messages import Cancel, Pause, Resume, WorkerReport
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import no_credentials
-from noetlvm.server.identity import new_ids
-from noetlvm.server.server import Server
+from noetlvm.rounds.credentials import no_credentials
+from noetlvm.rounds.identity import new_ids
+from noetlvm.rounds.rounds import Server
 from noetlvm.store.postgres import PostgresStore
 
 NUMBERS = count()

@@ -15,7 +15,7 @@ import uvicorn
 from noetlvm.bridge import compile_texts
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import no_credentials
+from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.app import service_app
 from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import RemoteWorker

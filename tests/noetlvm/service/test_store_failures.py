@@ -12,9 +12,9 @@ from noetlvm.data.event import Event
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import OpenWork, Work, WorkerReport, from_data
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import no_credentials
-from noetlvm.server.identity import new_ids
-from noetlvm.server.server import CONTROLS, Server
+from noetlvm.rounds.credentials import no_credentials
+from noetlvm.rounds.identity import new_ids
+from noetlvm.rounds.rounds import CONTROLS, Server
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker, Hub
 from noetlvm.service.worker_api import exchange_messages
@@ -161,7 +161,7 @@ def test_a_worker_that_comes_while_the_store_fails_is_not_given_work() -> None:
 
 
 def shared_server(store: MemoryStore) -> Server:
-    from noetlvm.server.identity import new_ids
+    from noetlvm.rounds.identity import new_ids
 
     return Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True)
 

@@ -13,7 +13,7 @@ import pytest
 from noetlvm.bridge import compile_texts
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import no_credentials
+from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.driver import Driver
 from noetlvm.service.process import LogLines
 from noetlvm.store.interface import Append, StoreError

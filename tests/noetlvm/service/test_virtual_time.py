@@ -17,7 +17,7 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Work, to_data
 from noetlvm.machine.payload import Offload
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import no_credentials
+from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import LEASE_SECONDS, RETURN_SECONDS, RemoteWorker
 from noetlvm.sim.loop import WORLD, Process, SimulatedLoop

@@ -13,7 +13,7 @@ from noetlvm.data.encoding import MASK
 from noetlvm.keychain import redaction
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import Credentials, KnownSecrets
+from noetlvm.rounds.credentials import Credentials, KnownSecrets
 from noetlvm.service.driver import Driver
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.store.memory import MemoryStore

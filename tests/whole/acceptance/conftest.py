@@ -17,8 +17,8 @@ from noetlvm.bridge import compile_texts
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.files import FileResults
-from noetlvm.server.credentials import Credentials
-from noetlvm.server.recovery import folded
+from noetlvm.rounds.credentials import Credentials
+from noetlvm.rounds.recovery import folded
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import ToolRunner
 from tests.servers import postgres_server

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from noetlvm.data.event import Recorded
-from noetlvm.server.active import Ending
+from noetlvm.rounds.active import Ending
 
 
 class Api:

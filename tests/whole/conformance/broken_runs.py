@@ -15,7 +15,7 @@ from noetlvm.machine.frame import Frame
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.routing import Routing
 from noetlvm.machine.settling import Settling
-from noetlvm.server import children
+from noetlvm.rounds import children
 from noetlvm.testing import __main__ as protocol
 from tests.whole.conformance import decision_breaks as d
 from tests.whole.conformance import log_rules

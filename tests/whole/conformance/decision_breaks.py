@@ -25,8 +25,8 @@ from noetlvm.machine.routing import Routing
 from noetlvm.machine.settling import Settling
 from noetlvm.machine.time_limits import TimeLimits
 from noetlvm.record import changed
-from noetlvm.server import server
-from noetlvm.server.credentials import Credentials, UnresolvedError
+from noetlvm.rounds import rounds as server
+from noetlvm.rounds.credentials import Credentials, UnresolvedError
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing import script
 from noetlvm.testing.script import Answer

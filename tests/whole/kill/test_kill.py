@@ -21,7 +21,7 @@ import pytest
 from noetlc.compile import compile_playbooks
 from noetlvm.cli.replay import replay
 from noetlvm.data.event import Event
-from noetlvm.server.recovery import folded
+from noetlvm.rounds.recovery import folded
 from noetlvm.store.interface import StoreError
 from noetlvm.store.sqlite import SqliteReader
 

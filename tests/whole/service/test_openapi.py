@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.credentials import no_credentials
+from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.app import service_app
 from noetlvm.service.driver import Driver
 from noetlvm.service.tokens import create_token

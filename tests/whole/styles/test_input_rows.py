@@ -17,7 +17,7 @@ from noetlvm.bridge import compile_playbooks, compile_texts
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.active import Ending
+from noetlvm.rounds.active import Ending
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.runner import ToolRunner
 from noetlvm.worker.pipeline_run import SystemClock

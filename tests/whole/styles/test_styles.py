@@ -20,8 +20,8 @@ from noetlvm.engine.engine import Engine
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.active import Ending
-from noetlvm.server.credentials import Credentials
+from noetlvm.rounds.active import Ending
+from noetlvm.rounds.credentials import Credentials
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.runner import ToolRunner
 from noetlvm.worker.pipeline_run import SystemClock

@@ -46,12 +46,12 @@ from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import State
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import store_for
-from noetlvm.server.active import Active, Ending, WaitingInput, objection_to, unoffered_store
-from noetlvm.server.children import Children, ChildRequest, RefusedChildError, outcome_of
-from noetlvm.server.credentials import Credentials, Resolve, UnresolvedError
-from noetlvm.server.identity import NewIds, child_id
-from noetlvm.server.recovery import SNAPSHOT_EVENTS, BundleCache, recovered, wants_snapshot
-from noetlvm.server.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
+from noetlvm.rounds.active import Active, Ending, WaitingInput, objection_to, unoffered_store
+from noetlvm.rounds.children import Children, ChildRequest, RefusedChildError, outcome_of
+from noetlvm.rounds.credentials import Credentials, Resolve, UnresolvedError
+from noetlvm.rounds.identity import NewIds, child_id
+from noetlvm.rounds.recovery import SNAPSHOT_EVENTS, BundleCache, recovered, wants_snapshot
+from noetlvm.rounds.requests import BadRequestError, PreparedRetry, prepare_retry, record_refusal
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, Snapshot, Store
 
 Observer = Callable[[Execution, Sequence[Recorded]], None]

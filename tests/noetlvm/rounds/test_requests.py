@@ -11,11 +11,11 @@ from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Cancel, Input, Pause, WorkerReport
 from noetlvm.results.interface import MemoryResults
-from noetlvm.server.children import ChildRequest
-from noetlvm.server.credentials import no_credentials
-from noetlvm.server.identity import new_ids
-from noetlvm.server.requests import StartContent
-from noetlvm.server.server import Server
+from noetlvm.rounds.children import ChildRequest
+from noetlvm.rounds.credentials import no_credentials
+from noetlvm.rounds.identity import new_ids
+from noetlvm.rounds.requests import StartContent
+from noetlvm.rounds.rounds import Server
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, StoreError
 from noetlvm.store.memory import MemoryStore
 

@@ -12,7 +12,7 @@ from noetlvm.machine.decide import refused
 from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.messages import Request
 from noetlvm.machine.payload import Offload, whole
-from noetlvm.server.identity import NewIds, new_ids
+from noetlvm.rounds.identity import NewIds, new_ids
 from noetlvm.store.interface import Append, Execution, Store, StoreReader
 
 if TYPE_CHECKING:

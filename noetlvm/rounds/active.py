@@ -19,8 +19,8 @@ from noetlvm.machine.payload import Offload, TooLargeError
 from noetlvm.machine.state import Position, State
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import UnofferedStoreError, store_for
-from noetlvm.server.credentials import Credentials
-from noetlvm.server.identity import child_id
+from noetlvm.rounds.credentials import Credentials
+from noetlvm.rounds.identity import child_id
 from noetlvm.store.interface import Execution, ExecutionRequest, QueuedCommand
 
 

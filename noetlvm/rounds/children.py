@@ -16,7 +16,7 @@ from noetlvm.machine.messages import Request
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Child
 from noetlvm.nearest import suggestion
-from noetlvm.server.active import Active, Ending, objection_to
+from noetlvm.rounds.active import Active, Ending, objection_to
 from noetlvm.store.interface import StoreReader
 from noetlvm.tools.call import Outcome, error, ok
 
