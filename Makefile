@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: audit chaos demo kill mutants test test-all test-long check format bench docs update wheel fuzz oracle clean
 
@@ -10,15 +11,15 @@ demo: $(READY)  ## Lint a playbook full of mistakes; compile, run and look at on
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)  ## Run the tests, without those that are long by nature.
-	$(BIN)/python -m pytest -n auto -m "not long"
+	@.ci/timed $@ '$(PYTEST) -m "not long"'
 
 test-long: $(READY)  ## Run the long tests: kill campaigns, chaos, mutants, large scale.
-	$(BIN)/python -m pytest -n auto -m long
+	@.ci/timed $@ '$(PYTEST) -m long'
 
 test-all: test test-long  ## Run all tests.
 
 kill: $(READY)  ## Kill -9 engines, servers, workers, PostgreSQL and NATS 4,000 times: make kill KILLS=10000
-	KILL_SEEDS=200 SERVICE_KILLS=$(or $(KILLS),2000) $(BIN)/python -m pytest -n auto tests/whole/kill tests/whole/service/test_kills.py
+	KILL_SEEDS=200 SERVICE_KILLS=$(or $(KILLS),2000) $(PYTEST) tests/whole/kill tests/whole/service/test_kills.py
 
 chaos: $(READY)  ## Faults of every kind on real processes, histories checked: make chaos SECONDS=600 SEED=7
 	$(BIN)/python -m tests.whole.chaos --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1)
@@ -30,10 +31,7 @@ audit: $(READY)  ## Predicted results, sandbox, hostile input, secrets, template
 	$(BIN)/python -m tests.whole.audit --times $(or $(TIMES),1)
 
 check: $(READY)  ## Format, lint, types, stale docs.
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/python docs/generate.py --check
+	@.ci/timed $@ '$(BIN)/ruff format --check .' '$(BIN)/ruff check .' $(BIN)/mypy '$(BIN)/python docs/generate.py --check'
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -256,45 +256,46 @@ def test_a_changed_bundle_is_refused_or_canonical() -> None:
 
 _HUGE = limits.OPERAND_MAX + 1
 
-UNENCODABLE: dict[str, Program] = {
-    "no playbook": Program(()),
-    "a tuple": of_value((1, 2)),  # type: ignore[arg-type]
-    "bytes": of_value(b"x"),  # type: ignore[arg-type]
-    "a set": of_value({1}),  # type: ignore[arg-type]
-    "a key that is no text": of_value({1: 2}),  # type: ignore[dict-item]
-    "a subclass of str": of_value(Operand.TEXT),
-    "half a character": of_value("\ud800"),
-    "half a character in a key": of_value({"\ud800": 1}),
-    "an integer past the limit": of_value(10**limits.BIG_INTEGER_CHARS_MAX),
-    "an integer far past the limit": of_value(1 << 10_000_000),
-    "a text past the limit": of_value("x" * (limits.TEXT_BYTES_MAX + 1)),
-    "a wide text past the limit": of_value("é" * (limits.TEXT_BYTES_MAX // 2 + 1)),
-    "words in a tuple": of_step(admit=expression(("FILTER", "length", 0, (), 0), "RETURN")),
-    "words that are numbers": of_step(admit=expression(("FILTER", "length", 0, [1], 0), "RETURN")),
-    "a spread of 4": of_step(admit=expression(("FILTER", "length", 0, [], 4), "RETURN")),
-    "a namespace that does not exist": of_step(admit=expression(("NAME", "secrets"), "RETURN")),
-    "a comparison that does not exist": of_step(admit=expression(("COMPARE", "is"), "RETURN")),
-    "an attribute that is no text": of_step(admit=expression(("ATTR", 1), "RETURN")),
-    "a negative count": of_step(admit=expression(("LIST", -1), "RETURN")),
-    "a boolean count": of_step(admit=expression(("LIST", True), "RETURN")),
-    "a huge count": of_step(admit=expression(("LIST", _HUGE), "RETURN")),
-    "too few operands": of_step(admit=ExpressionCode((Instruction(EXPRESSION["ATTR"], ()),))),
-    "too many slots": of_step(admit=expression("RETURN", slots=limits.SLOTS_MAX + 1)),
-    "negative slots": of_step(admit=expression("RETURN", slots=-1)),
-    "too many counters": of_step(pipeline=Pipeline((), limits.SLOTS_MAX + 1)),
-    "too much code": of_step(admit=expression(*["NOT"] * limits.CODE_BYTES_MAX)),
-    "no expression where there must be one": of_step(pipeline=pipeline(("CALL", "noop", None, constant({})))),
-    "a step without a name": of_step(name=None),
-    "an arc without a target": of_step(arcs=(arc(None),)),  # type: ignore[arg-type]
-    "a debug map with an entry too few": changed(
+UNENCODABLE: dict[str, Callable[[], Program]] = {
+    "no playbook": lambda: Program(()),
+    "a tuple": lambda: of_value((1, 2)),  # type: ignore[arg-type]
+    "bytes": lambda: of_value(b"x"),  # type: ignore[arg-type]
+    "a set": lambda: of_value({1}),  # type: ignore[arg-type]
+    "a key that is no text": lambda: of_value({1: 2}),  # type: ignore[dict-item]
+    "a subclass of str": lambda: of_value(Operand.TEXT),
+    "half a character": lambda: of_value("\ud800"),
+    "half a character in a key": lambda: of_value({"\ud800": 1}),
+    "an integer past the limit": lambda: of_value(10**limits.BIG_INTEGER_CHARS_MAX),
+    "an integer far past the limit": lambda: of_value(1 << 10_000_000),
+    "a text past the limit": lambda: of_value("x" * (limits.TEXT_BYTES_MAX + 1)),
+    "a wide text past the limit": lambda: of_value("é" * (limits.TEXT_BYTES_MAX // 2 + 1)),
+    "words in a tuple": lambda: of_step(admit=expression(("FILTER", "length", 0, (), 0), "RETURN")),
+    "words that are numbers": lambda: of_step(admit=expression(("FILTER", "length", 0, [1], 0), "RETURN")),
+    "a spread of 4": lambda: of_step(admit=expression(("FILTER", "length", 0, [], 4), "RETURN")),
+    "a namespace that does not exist": lambda: of_step(admit=expression(("NAME", "secrets"), "RETURN")),
+    "a comparison that does not exist": lambda: of_step(admit=expression(("COMPARE", "is"), "RETURN")),
+    "an attribute that is no text": lambda: of_step(admit=expression(("ATTR", 1), "RETURN")),
+    "a negative count": lambda: of_step(admit=expression(("LIST", -1), "RETURN")),
+    "a boolean count": lambda: of_step(admit=expression(("LIST", True), "RETURN")),
+    "a huge count": lambda: of_step(admit=expression(("LIST", _HUGE), "RETURN")),
+    "too few operands": lambda: of_step(admit=ExpressionCode((Instruction(EXPRESSION["ATTR"], ()),))),
+    "too many slots": lambda: of_step(admit=expression("RETURN", slots=limits.SLOTS_MAX + 1)),
+    "negative slots": lambda: of_step(admit=expression("RETURN", slots=-1)),
+    "too many counters": lambda: of_step(pipeline=Pipeline((), limits.SLOTS_MAX + 1)),
+    "too much code": lambda: of_step(admit=expression(*["NOT"] * limits.CODE_BYTES_MAX)),
+    "no expression where there must be one": lambda: of_step(pipeline=pipeline(("CALL", "noop", None, constant({})))),
+    "a step without a name": lambda: of_step(name=None),
+    "an arc without a target": lambda: of_step(arcs=(arc(None),)),  # type: ignore[arg-type]
+    "a debug map with an entry too few": lambda: changed(
         with_debug(minimal()),
         debug=changed(with_debug(minimal()).debug, entries=()),  # type: ignore[type-var]
     ),
 }
 
 
-@pytest.mark.parametrize("unencodable", UNENCODABLE.values(), ids=UNENCODABLE.keys())
-def test_what_the_decoder_would_refuse_is_not_written(unencodable: Program) -> None:
+@pytest.mark.parametrize("make", UNENCODABLE.values(), ids=UNENCODABLE.keys())
+def test_what_the_decoder_would_refuse_is_not_written(make: Callable[[], Program]) -> None:
+    unencodable = make()
     with pytest.raises(EncodingError):
         encode(unencodable)
 
@@ -321,18 +322,19 @@ def test_a_debug_map_that_does_not_fit_is_not_written(address: str, marks: tuple
 
 # -- at the limits
 
-AT_THE_LIMIT: dict[str, Program] = {
-    "the largest operand": of_step(admit=expression(("LIST", limits.OPERAND_MAX), "RETURN")),
-    "the most slots": of_step(admit=expression("RETURN", slots=limits.SLOTS_MAX)),
-    "the longest text": of_value("x" * limits.TEXT_BYTES_MAX),
-    "the longest integer": of_value(-(10 ** (limits.BIG_INTEGER_CHARS_MAX - 2))),
-    "the longest code": of_step(admit=expression(*["NOT"] * (limits.CODE_BYTES_MAX - 1))),
-    "empty code": of_step(admit=ExpressionCode(()), pipeline=Pipeline(())),
+AT_THE_LIMIT: dict[str, Callable[[], Program]] = {
+    "the largest operand": lambda: of_step(admit=expression(("LIST", limits.OPERAND_MAX), "RETURN")),
+    "the most slots": lambda: of_step(admit=expression("RETURN", slots=limits.SLOTS_MAX)),
+    "the longest text": lambda: of_value("x" * limits.TEXT_BYTES_MAX),
+    "the longest integer": lambda: of_value(-(10 ** (limits.BIG_INTEGER_CHARS_MAX - 2))),
+    "the longest code": lambda: of_step(admit=expression(*["NOT"] * (limits.CODE_BYTES_MAX - 1))),
+    "empty code": lambda: of_step(admit=ExpressionCode(()), pipeline=Pipeline(())),
 }
 
 
-@pytest.mark.parametrize("sample", AT_THE_LIMIT.values(), ids=AT_THE_LIMIT.keys())
-def test_what_is_at_a_limit_is_written_and_read(sample: Program) -> None:
+@pytest.mark.parametrize("make", AT_THE_LIMIT.values(), ids=AT_THE_LIMIT.keys())
+def test_what_is_at_a_limit_is_written_and_read(make: Callable[[], Program]) -> None:
+    sample = make()
     assert decode(encode(sample)) == sample
 
 

@@ -21,6 +21,7 @@ from tests.whole.chaos.load import Load
 SECONDS = 15
 
 
+@pytest.mark.long
 def test_every_kind_of_fault_changes_nothing(tmp_path: Path) -> None:
     report = run(tmp_path, SECONDS, seed=1)
     assert report["violations"] == []
@@ -28,6 +29,7 @@ def test_every_kind_of_fault_changes_nothing(tmp_path: Path) -> None:
     assert report["executions"] > 1
 
 
+@pytest.mark.long
 def test_a_full_disk_under_sqlite_loses_nothing(tmp_path: Path) -> None:
     database = tmp_path / "service.db"
     options = ["--json", "--lease", "2"]

@@ -26,7 +26,8 @@ from noetlvm.store.interface import StoreError
 from noetlvm.store.sqlite import SqliteReader
 
 ROOT = Path(__file__).parents[3]
-SEEDS = int(os.environ.get("KILL_SEEDS", "20"))
+SEEDS, FEW_SEEDS = int(os.environ.get("KILL_SEEDS", "20")), 2
+"""All, and those that are not among the long tests: one for each durability."""
 KILLS = 10
 """Of one seed, over as many executions as it takes: 200 in CI, more with `make kill`."""
 DURABILITIES = ("full", "relaxed")
@@ -241,7 +242,9 @@ def fault_free(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return ending
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize(
+    "seed", [*range(FEW_SEEDS), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(FEW_SEEDS, SEEDS))]
+)
 def test_a_killed_execution_ends_as_one_that_was_not(seed: int, tmp_path: Path, fault_free: dict[str, Any]) -> None:
     chance, kills, executions = random.Random(seed), 0, 0
     while kills < KILLS:

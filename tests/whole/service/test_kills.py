@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 import httpx
+import pytest
 
 from noetlvm.conformance.cluster import Cluster, running
 from noetlvm.conformance.databases import NatsProcess, PostgresProcess
@@ -98,12 +99,14 @@ def kill_under_load(cluster: Cluster, folder: Path, kills: dict[str, tuple[int, 
     assert violations == []
 
 
+@pytest.mark.long
 def test_kills_on_sqlite_change_nothing(tmp_path: Path) -> None:
     with running(forked(f"sqlite:{tmp_path / 'service.db'}", tmp_path), servers=1, workers=2) as cluster:
         kills = {"server": (1, kill_a_server(cluster)), "worker": (1, kill_a_worker(cluster))}
         kill_under_load(cluster, tmp_path, kills, KILLS // 2, 1)
 
 
+@pytest.mark.long
 def test_kills_on_postgresql_and_nats_change_nothing(tmp_path: Path) -> None:
     with (
         postgres_and_nats(tmp_path) as (postgres, nats),
