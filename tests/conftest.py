@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.chromium import find_chromium
+from tests.servers import new_database, postgres_of_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,6 +46,18 @@ def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NOETLC_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with postgres_of_run(tmp_path_factory) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_server: str) -> str:
+    """A database of this process; what needs one for itself alone makes it with `new_database`."""
+    return new_database(postgres_server)
 
 
 BROWSER_TESTS = "test_page_in_browser.py"

@@ -1,4 +1,4 @@
-"""Servers for the tests of stores, results and wake-ups: one of each for a process of tests."""
+"""A NATS server for the tests of results and wake-ups: one for a process of tests."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.servers import nats_server, postgres_server
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    with postgres_server() as address:
-        yield address
+from tests.servers import nats_server
 
 
 @pytest.fixture(scope="session")

@@ -311,7 +311,10 @@ def test_a_lost_connection_is_an_error_once_and_the_next_call_connects_again(ser
     store, other = servers[:2]
     add(store, execution(), 0)
     with other.database.connection() as connection:
-        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
     with pytest.raises(StoreError, match=r"postgresql://.*is PostgreSQL running"):
         add(store, execution(), 1)
     assert add(store, execution(), 1) == set()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -14,16 +15,15 @@ from noetlvm.keychain.auth import postgres_parts
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall
 from noetlvm.tools.runner import ToolRunner
-from tests.servers import postgres_server
+from tests.servers import new_database
 
 Run = Callable[..., Outcome]
 KEY = "01J-execution/3#1"
 
 
 @pytest.fixture(scope="module")
-def dsn() -> Iterator[str]:
-    with postgres_server() as address:
-        yield address
+def dsn(postgres_server: str) -> str:
+    return new_database(postgres_server)
 
 
 @pytest.fixture
@@ -169,9 +169,10 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again(
 ) -> None:
     auth = {"dsn": dsn}
     # Another database's pool ends all connections to this one.
-    end = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'postgres'"
+    name = urlsplit(dsn).path.removeprefix("/")
+    end = f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'"
     one = ("postgres", {"command": "SELECT 1 AS one"}, None, auth)
-    first, ended, second = run_all(one, ("postgres", {"command": end, "database": "template1"}, None, auth), one)
+    first, ended, second = run_all(one, ("postgres", {"command": end, "database": "postgres"}, None, auth), one)
     assert first["status"] == ended["status"] == second["status"] == "ok"
 
 

@@ -137,7 +137,8 @@ def test_a_listener_whose_connection_was_lost_listens_again_and_looks_at_everyth
         await wake_ups.publish("t", "e1")
         await until(lambda: "e1" in got)
         got.clear()
-        kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+        listener = "query LIKE 'LISTEN%' AND datname = current_database()"
+        kill = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {listener}"
         async with await psycopg.AsyncConnection.connect(postgres, autocommit=True) as connection:
             await connection.execute(kill)
         await until(lambda: got == [""])

@@ -21,7 +21,7 @@ from noetlvm.rounds.credentials import Credentials
 from noetlvm.rounds.recovery import folded
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import ToolRunner
-from tests.servers import postgres_server
+from tests.servers import new_database
 from tests.whole.acceptance.witnesses import Api, Run
 
 HEAD = """\
@@ -62,9 +62,8 @@ def api() -> Iterator[Api]:
 
 
 @pytest.fixture(scope="session")
-def dsn() -> Iterator[str]:
-    with postgres_server() as address:
-        yield address
+def dsn(postgres_server: str) -> str:
+    return new_database(postgres_server)
 
 
 @pytest.fixture

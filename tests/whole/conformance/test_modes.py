@@ -49,13 +49,18 @@ def example_server() -> Iterator[Any]:
         running.shutdown()
 
 
+SHARE = 5
+"""One case in so many runs in each mode, and others in the other mode; all run in both among the long tests."""
+
+
+@pytest.mark.parametrize("share", [SHARE, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", MODES)
-def test_every_case_and_example_gives_the_log_of_the_embedded_engine(
-    name: str, tmp_path_factory: pytest.TempPathFactory
+def test_cases_and_examples_give_the_log_of_the_embedded_engine(
+    name: str, share: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("m")  # a short name: a socket lies in it
     shutil.copytree(EXAMPLES, folder / "examples")
-    cases = Suite(SUITE).cases("run")
+    cases = Suite(SUITE).cases("run")[list(MODES).index(name) % share :: share]
     found: dict[str, list[str]] = {}
     with started(name, folder) as mode:
         judge_all(mode, cases, lambda case, problems: found.update({case.id: problems}))

@@ -19,7 +19,7 @@ from noetlvm.conformance.cluster import Cluster
 from noetlvm.conformance.cluster import running as processes
 from noetlvm.data.encoding import decode
 from tests.canary import find_canaries
-from tests.servers import postgres_server
+from tests.servers import new_database
 from tests.whole.service.processes import cluster, run_to_end
 
 
@@ -30,7 +30,8 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         with cluster(f"sqlite:{folder / 'service.db'}", folder, workers=1) as made:
             yield made
         return
-    with postgres_server() as store, cluster(store, folder, servers=2, workers=2) as made:
+    store = new_database(request.getfixturevalue("postgres_server"))
+    with cluster(store, folder, servers=2, workers=2) as made:
         yield made
 
 

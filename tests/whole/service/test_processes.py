@@ -13,7 +13,7 @@ import pytest
 
 from noetlvm.client import Client
 from noetlvm.conformance.cluster import Cluster
-from tests.servers import nats_server, postgres_server
+from tests.servers import nats_server, new_database
 from tests.whole.service.processes import PATIENCE_SECONDS, cluster, persistently, run_to_end, wait_for
 
 WORKLOAD = b"""\
@@ -65,8 +65,8 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         with cluster(f"sqlite:{folder / 'service.db'}", folder) as made:
             yield made
         return
+    store = new_database(request.getfixturevalue("postgres_server"))
     with (
-        postgres_server() as store,
         nats_server(folder / "nats") as wake,
         cluster(store, folder, servers=2, workers=2, wake=wake) as made,
     ):

@@ -17,7 +17,7 @@ import duckdb
 import nats
 
 from noetlvm.keychain.shapes import postgres_url
-from tests.servers import nats_server, postgres_server
+from tests.servers import nats_server
 
 FOLDER = Path(__file__).parent
 TOKEN = "styles-token-0123456789"
@@ -100,8 +100,8 @@ class _Files(_Api):
 
 
 @contextmanager
-def surroundings(folder: Path) -> Iterator[Surroundings]:
-    """Start the servers; `folder` is for their files."""
+def surroundings(folder: Path, database: str) -> Iterator[Surroundings]:
+    """Start the other servers; `folder` is for their files."""
     with ExitStack() as stack:
         plain = stack.enter_context(http_server())
         workload = {
@@ -111,7 +111,7 @@ def surroundings(folder: Path) -> Iterator[Surroundings]:
         }
         store = {**STORE, "endpoint": f"127.0.0.1:{plain}", "url_style": "path", "use_ssl": "false", "region": "x"}
         secrets = {
-            "pg": postgres_url(stack.enter_context(postgres_server())),
+            "pg": postgres_url(database),
             "bus": stack.enter_context(nats_server(folder / "nats")),
             "api_token": TOKEN,
             "login": LOGIN,

@@ -51,9 +51,9 @@ def named(style: Style) -> str:
 
 
 @pytest.fixture(scope="module")
-def endings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ending]]:
+def endings(tmp_path_factory: pytest.TempPathFactory, postgres: str) -> Iterator[dict[str, Ending]]:
     """How every right playbook ends, all of them in one engine with real tools."""
-    with pytest.MonkeyPatch.context() as patch, surroundings(tmp_path_factory.mktemp("styles")) as found:
+    with pytest.MonkeyPatch.context() as patch, surroundings(tmp_path_factory.mktemp("styles"), postgres) as found:
         patch.setenv("STYLES_SECRET", TOKEN)
         yield asyncio.run(_run_all(found))
 
