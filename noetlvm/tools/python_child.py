@@ -38,6 +38,8 @@ PROCESSES_MAX = 64
 """Processes that one task may have at a time."""
 COUNT_SECONDS = 0.02
 """Interval at which they are counted."""
+CROWDED = 8
+"""From this number on they are counted ten times as often: the kernel limits no processes of root."""
 TASKS_MAX = 200
 """Tasks that one fork runs."""
 
@@ -255,8 +257,10 @@ class Fork:
         for pipe in (IN, wakes, *outputs):
             poller.register(pipe, select.POLLIN)
         rest, stopped = self._send(memoryview(request), poller), ""
+        interval = COUNT_SECONDS
+        due = time.monotonic() + interval
         while not stopped and not is_complete(result):
-            ready = [pipe for pipe, _ in poller.poll(COUNT_SECONDS * 1000)]
+            ready = [pipe for pipe, _ in poller.poll(interval * 1000)]
             if IN in ready:
                 raise CallerGoneError
             if self._requests in ready:
@@ -266,16 +270,17 @@ class Fork:
                     poller.unregister(pipe)
             if (wakes in ready or not ready) and self._has_ended(wakes, wakes in ready):
                 break
-            stopped = "output" if result.is_full else self._crowd(ready)
+            # By the clock, since code that writes all the time would never be idle; and when a process has ended.
+            if wakes in ready or time.monotonic() >= due:
+                count = count_processes()
+                stopped = "processes" if count > PROCESSES_MAX else ""
+                interval = COUNT_SECONDS / 10 if count > CROWDED else COUNT_SECONDS
+                due = time.monotonic() + interval
+            stopped = "output" if result.is_full else stopped
         for pipe, output in outputs.items():
             while output.read(pipe):
                 continue
         return stopped
-
-    def _crowd(self, ready: list[int]) -> str:
-        """Count processes from time to time: while nothing else happens, or one of them ended."""
-        is_due = not ready or ready[-1] not in (self._result, self._printed, self._requests)
-        return "processes" if is_due and count_processes() > PROCESSES_MAX else ""
 
     def _send(self, rest: memoryview, poller: select.poll) -> memoryview:
         """Write as much of the request as the pipe accepts now, and return the rest."""

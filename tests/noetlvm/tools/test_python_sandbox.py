@@ -188,6 +188,28 @@ def main():
     assert "too many processes" in error["message"] or "BlockingIOError" in error["message"]
 
 
+def test_processes_are_counted_while_the_code_prints_all_the_time(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a limit of the kernel, as it is for root."""
+    with_child(tmp_path, monkeypatch, shut_network="lambda: False")
+    code = """
+import os, time
+def main():
+    if os.fork() == 0:
+        while True:
+            os.write(1, b"x" * 4096)
+    for _ in range(400):
+        if os.fork() == 0:
+            time.sleep(30)
+            os._exit(0)
+        os.write(1, b"x" * 4096)
+    return "all started"
+"""
+    outcome = run("python", {"code": code}, {"timeout": 25})
+    assert "too many processes" in outcome["error"]["message"]
+
+
 def with_landlock(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filters: bool = True) -> None:
     """Let children believe that the kernel has this version of Landlock."""
     filters_as = {} if filters else {"can_filter": "lambda: False"}
