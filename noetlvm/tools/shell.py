@@ -98,15 +98,21 @@ async def _start(call: ToolCall) -> Process:
     import asyncio
 
     inputs, pipe = call.inputs, asyncio.subprocess.PIPE
+    folder = inputs.get("cwd")
     return await asyncio.create_subprocess_exec(
-        *_arguments(inputs),
-        env=_environment(call),
-        cwd=inputs.get("cwd"),
+        *map(_encoded, _arguments(inputs)),
+        env={_encoded(name): _encoded(value) for name, value in _environment(call).items()},
+        cwd=folder and _encoded(folder),
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,
         start_new_session=True,
     )
+
+
+def _encoded(text: str) -> bytes:
+    """Return the bytes of a text for the operating system: UTF-8, whatever the locale of this process is."""
+    return text.encode(errors="surrogateescape")
 
 
 def _arguments(inputs: dict[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 import signal
@@ -44,6 +45,23 @@ def test_env_cwd_and_stdin_are_given_and_nothing_else_of_ours(
     monkeypatch.setenv("A_SECRET", "s3cret")
     inputs = {"command": "pwd; cat; echo $X$A_SECRET", "env": {"X": 1}, "cwd": str(tmp_path), "stdin": "in\n"}
     assert run("shell", inputs)["result"]["stdout"] == f"{tmp_path.resolve()}\nin\n1\n"
+
+
+def test_arguments_are_utf_8_whatever_the_locale_is(tmp_path: Path) -> None:
+    script = r"""
+import asyncio, sys
+from noetlvm.tools import shell
+from noetlvm.tools.call import Resources, ToolCall
+
+command = ["sh", "-c", 'printf "%s %s\n" "$0" "$CITY"; pwd', "\u00fc"]
+inputs = {"command": command, "env": {"CITY": "K\u00f6ln"}, "cwd": sys.argv[1] + "/f\u00fcr"}
+print(ascii(asyncio.run(shell.run(ToolCall("shell", inputs, {}, "key"), Resources()))))
+"""
+    folder = tmp_path / "f\u00fcr"
+    folder.mkdir()
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    printed = subprocess.check_output([sys.executable, "-c", script, tmp_path], env=os.environ | plain, text=True)
+    assert ast.literal_eval(printed)["result"]["stdout"] == f"\u00fc K\u00f6ln\n{folder.resolve()}\n"
 
 
 def test_numbers_and_booleans_are_written_as_in_yaml_and_null_is_no_variable(run: Run) -> None:
