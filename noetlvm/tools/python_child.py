@@ -257,10 +257,9 @@ class Fork:
         for pipe in (IN, wakes, *outputs):
             poller.register(pipe, select.POLLIN)
         rest, stopped = self._send(memoryview(request), poller), ""
-        interval = COUNT_SECONDS
-        due = time.monotonic() + interval
+        processes = ProcessLimit()
         while not stopped and not is_complete(result):
-            ready = [pipe for pipe, _ in poller.poll(interval * 1000)]
+            ready = [pipe for pipe, _ in poller.poll(processes.interval * 1000)]
             if IN in ready:
                 raise CallerGoneError
             if self._requests in ready:
@@ -270,13 +269,7 @@ class Fork:
                     poller.unregister(pipe)
             if (wakes in ready or not ready) and self._has_ended(wakes, wakes in ready):
                 break
-            # By the clock, since code that writes all the time would never be idle; and when a process has ended.
-            if wakes in ready or time.monotonic() >= due:
-                count = count_processes()
-                stopped = "processes" if count > PROCESSES_MAX else ""
-                interval = COUNT_SECONDS / 10 if count > CROWDED else COUNT_SECONDS
-                due = time.monotonic() + interval
-            stopped = "output" if result.is_full else stopped
+            stopped = "output" if result.is_full else "processes" if processes.is_exceeded(wakes in ready) else ""
         for pipe, output in outputs.items():
             while output.read(pipe):
                 continue
@@ -316,6 +309,23 @@ def is_complete(result: PipeOutput) -> bool:
     """Return whether all of a result has been read."""
     data = result.data
     return len(data) >= FRAME and len(data) - FRAME >= int.from_bytes(data[1:FRAME], "big")
+
+
+class ProcessLimit:
+    """Counts the processes of a task by the clock, because code that writes all the time is never idle."""
+
+    def __init__(self) -> None:
+        self.interval = COUNT_SECONDS
+        self._due = time.monotonic() + self.interval
+
+    def is_exceeded(self, has_one_ended: bool) -> bool:
+        """Count if it is time to, or if a process has ended."""
+        if not has_one_ended and time.monotonic() < self._due:
+            return False
+        count = count_processes()
+        self.interval = COUNT_SECONDS / 10 if count > CROWDED else COUNT_SECONDS
+        self._due = time.monotonic() + self.interval
+        return count > PROCESSES_MAX
 
 
 def count_processes() -> int:
