@@ -30,9 +30,10 @@ code: |
         Input(
             "code",
             ("string",),
-            "The source. It defines `main(**args)`, which may be `async`, returns at top level, or assigns `result`. "
-            "It can use `input_data` (the args), `context` (the names that templates see there) and "
-            "`idempotency_key`; `main` can have parameters of these names.",
+            "The source. It defines `main`, which may be `async`, returns at top level, or assigns `result`; else the "
+            "result is null. `main` gets the args that its signature names; nothing runs if one is missing. The code "
+            "can use `input_data` (the args), `context` (the names that templates see there) and `idempotency_key`; "
+            "`main` can have parameters of these names.",
             language="python",
         ),
         Input("script", ("string", "object"), f"The source. {SCRIPT}", language="python"),

@@ -476,15 +476,14 @@ def run(task: dict[str, Any]) -> Any:
     libs = imported(task["libs"]) if task["libs"] else {}
     names = {"__name__": "task", "__builtins__": builtins, **given, **libs, **args}
     compiled = compiled_body(task["code"], tuple(args))
+    check_call(task["code"], compiled, args.keys() | given.keys())
     exec(compiled, names)
     if BODY in names:
         return names[BODY]()
     function = names.get("main")
     if callable(function):
         return awaited(function(**arguments(function, given, args)))
-    if "result" in names:
-        return names["result"]
-    raise NameError("the code neither defines `main`, nor returns, nor assigns `result`")
+    return names.get("result")
 
 
 def awaited(value: Any) -> Any:
@@ -496,17 +495,46 @@ def awaited(value: Any) -> Any:
     return asyncio.run(value)
 
 
-def arguments(function: Any, given: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
-    """Return what `main` is called with: the args, and what it names of what is given besides.
+def check_call(text: str, compiled: Any, given: set[str]) -> None:
+    """Raise TypeError if `main` cannot be called with these arguments, before any of the code has had an effect."""
+    mains = [part for part in compiled.co_consts if getattr(part, "co_name", "") == "main"]
+    if len(mains) != 1 or (not mains[0].co_posonlyargcount and given.issuperset(parameters(mains[0]))):
+        return
+    import ast
 
-    One that takes all args at once, as `input_data`, gets by name only those that it names too.
+    functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    main = next((node for node in functions if node.name == "main"), None)
+    if main is None or main.decorator_list:
+        return  # what it takes is decided when the code runs
+    declared = main.args
+    positional = [*declared.posonlyargs, *declared.args]
+    required = positional[: len(positional) - len(declared.defaults)]
+    required += [item for item, value in zip(declared.kwonlyargs, declared.kw_defaults, strict=True) if value is None]
+    for item in required:
+        if item in declared.posonlyargs or item.arg not in given:
+            is_named = item not in declared.posonlyargs
+            reason = "`args` has no value for it" if is_named else "arguments are passed by name"
+            refused = TypeError(f"`main` requires `{item.arg}`{'' if is_named else ' by position'}, and {reason}")
+            refused.lineno = item.lineno  # type: ignore[attr-defined]  # read by `described`
+            raise refused
+
+
+def parameters(code: Any) -> tuple[str, ...]:
+    """Return the names that a function takes its arguments by."""
+    named: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return named
+
+
+def arguments(function: Any, given: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
+    """Return what `main` is called with: of the args and of what is given besides, what its signature names.
+
+    One that ends in `**` gets all args.
     """
     code = getattr(function, "__code__", None)
     if code is None:
         return args
-    named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    takes_any = code.co_flags & 0x08  # CO_VARKEYWORDS: it ends in `**`
-    if not takes_any and ("input_data" in named or "context" in named):
+    named = parameters(code)
+    if not code.co_flags & 0x08:  # CO_VARKEYWORDS
         args = {name: value for name, value in args.items() if name in named}
     return {**{name: value for name, value in given.items() if name in named}, **args}
 

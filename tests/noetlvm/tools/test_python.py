@@ -45,9 +45,42 @@ def test_code_defines_main_or_assigns_result(run: Run, code: str) -> None:
     assert outcome == {"status": "ok", "result": [1, {"x": "ü"}], "py": {"exception_type": None}}
 
 
-def test_code_without_a_result_is_an_error(run: Run) -> None:
-    outcome = run("python", {"code": "x = 1"})
-    assert "neither defines `main`, nor returns, nor assigns `result`" in outcome["error"]["message"]
+def test_code_without_a_result_gives_null(run: Run) -> None:
+    assert run("python", {"code": "x = 1"}) == {"status": "ok", "result": None, "py": {"exception_type": None}}
+
+
+@pytest.mark.parametrize(
+    ("signature", "result"),
+    [("b", 2), ("b, input_data", 2), ("b, a=5", 3), ("b, c=7", 9), ("**rest", 3), ("b, **rest", 3), ("*, b", 2)],
+)
+def test_main_gets_the_arguments_that_its_signature_names(run: Run, signature: str, result: int) -> None:
+    code = f"""
+def main({signature}):
+    found = dict(locals())
+    found.pop("input_data", None)
+    found |= found.pop("rest", {{}})
+    return sum(found.values())
+"""
+    assert run("python", {"code": code, "args": {"a": 1, "b": 2}})["result"] == result
+
+
+@pytest.mark.parametrize(
+    ("signature", "message"),
+    [
+        ("a, c", "`main` requires `c`, and `args` has no value for it (line 3 of `code`)"),
+        ("*, c, a", "`main` requires `c`, and `args` has no value for it (line 3 of `code`)"),
+        ("a,\n    c, b=1", "`main` requires `c`, and `args` has no value for it (line 4 of `code`)"),
+        ("a, /", "`main` requires `a` by position, and arguments are passed by name (line 3 of `code`)"),
+    ],
+)
+@pytest.mark.parametrize("is_async", ["", "async "])
+def test_nothing_runs_if_main_cannot_be_called(run: Run, signature: str, message: str, is_async: str) -> None:
+    code = f"print('ran')\n\n{is_async}def main({signature}):\n    return a\n"
+    outcome = run("python", {"code": code, "args": {"a": 1}})
+    assert (outcome["error"]["message"], outcome["py"]) == (
+        f"TypeError: {message}",
+        {"exception_type": "TypeError"},
+    )
 
 
 def test_an_exception_is_an_error_with_its_type_and_line(run: Run) -> None:
