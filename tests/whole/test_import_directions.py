@@ -131,7 +131,15 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
 
 def test_the_language_and_the_declarations_of_tools_need_only_the_standard_library() -> None:
     """The linter imports them in every run."""
-    run_only = {"http_client", "http_connection", "postgres_client", "python_child", "python_pool", "runner"}
+    run_only = {
+        "http_client",
+        "http_connection",
+        "postgres_client",
+        "python_child",
+        "python_pool",
+        "python_sandbox",
+        "runner",
+    }
     tables = [*sources("noetlvm/language"), *(path for path in sources("noetlvm/tools") if path.stem not in run_only)]
     needed = {_distribution(name) for path in tables for name in imports(path, top_level_only=True)}
     assert needed - {"noetlvm"} <= sys.stdlib_module_names

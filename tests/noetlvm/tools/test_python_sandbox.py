@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from noetlvm.tools import python_child, python_pool
+from noetlvm.tools import python_child, python_pool, python_sandbox
 from noetlvm.tools.call import Outcome, ToolCall
 from noetlvm.tools.runner import ToolRunner
 
@@ -48,19 +48,19 @@ semtimedop 220 mq_unlink 241 perf_event_open 298 bpf 321 userfaultfd 323
 def test_the_numbers_of_refused_calls_are_those_of_the_kernel(machine: str, table: str) -> None:
     words = table.split()
     known = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-    column = python_child.MACHINES[machine][0]
-    numbers = {name: numbers[column] for name, numbers in python_child.REFUSED_CALLS.items()}
-    numbers |= {name: numbers[column] for name, numbers, *_ in python_child.REFUSED_IF}
-    numbers["ioctl"] = python_child.IOCTL[column]
+    column = python_sandbox.MACHINES[machine][0]
+    numbers = {name: numbers[column] for name, numbers in python_sandbox.REFUSED_CALLS.items()}
+    numbers |= {name: numbers[column] for name, numbers, *_ in python_sandbox.REFUSED_IF}
+    numbers["ioctl"] = python_sandbox.IOCTL[column]
     assert {name: number for name, number in numbers.items() if number is not None} == known
 
 
-@pytest.mark.parametrize("machine", python_child.MACHINES)
+@pytest.mark.parametrize("machine", python_sandbox.MACHINES)
 def test_the_filter_jumps_to_its_own_instructions_and_allows_at_its_end(machine: str) -> None:
     import struct
 
-    steps = list(struct.iter_unpack("=HBBI", python_child.call_filter(machine)))
-    assert steps[-1] == (python_child.BPF_RETURN, 0, 0, python_child.SECCOMP_ALLOW)
+    steps = list(struct.iter_unpack("=HBBI", python_sandbox.call_filter(machine)))
+    assert steps[-1] == (python_sandbox.BPF_RETURN, 0, 0, python_sandbox.SECCOMP_ALLOW)
     assert all(at + 1 + max(holds, fails) < len(steps) for at, (_, holds, fails, _) in enumerate(steps[:-1]))
 
 
@@ -225,7 +225,7 @@ def with_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **replaced: str)
             sys.path.insert(0, {str(Path(python_child.__file__).parent)!r})
             import python_child
             sys.path.pop(0)
-            {"; ".join(f"python_child.{name} = {text}" for name, text in replaced.items())}
+            {"; ".join(f"python_child.python_sandbox.{name} = {text}" for name, text in replaced.items())}
             with contextlib.suppress(python_child.CallerGoneError):
                 python_child.main()
         """)
