@@ -119,6 +119,8 @@ class Server:
         self.bundles = BundleCache(store)
         self._children = Children(store, results.get, self._bundle)
         self._new_bundles: dict[str, bytes] = {}
+        self._new_results: list[tuple[ResultStore, list[tuple[str, bytes]]]] = []
+        """Those that decisions refer to which wait for a write."""
         self._batch_bundles: dict[str, bytes] = {}
         """Those of the batch that is being written: more may come meanwhile."""
         self._waiting: dict[Active, None] = {}
@@ -156,12 +158,33 @@ class Server:
 
         `done` is called once that is durable: with False if another execution has the start key.
         """
-        ctx = ctx or {}
-        self._use(bundle)
-        objection = objection_to(bundle.program.main, payload, ctx) or unoffered_store(self.results, bundle.program)
+        objection = self.objection(bundle, payload, ctx or {})
         if objection:
-            raise self.refuse(failure("request", objection), bundle.program.main.path, bundle.program.main.name)
-        request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx)
+            raise self.refuse_start(bundle, objection)
+        return self.begin(bundle, payload, execution_id, ctx=ctx, start_key=start_key, done=done)
+
+    def objection(self, bundle: Bundle, payload: dict[str, Any], ctx: dict[str, Any]) -> str:
+        """Return why a request to start is refused; empty: it is not."""
+        return objection_to(bundle.program.main, payload, ctx) or unoffered_store(self.results, bundle.program)
+
+    def refuse_start(self, bundle: Bundle, objection: str) -> BadRequestError:
+        """Record that a request to start is refused, and return what to raise (S61). It writes to the store."""
+        self._use(bundle)
+        return self.refuse(failure("request", objection), bundle.program.main.path, bundle.program.main.name)
+
+    def begin(
+        self,
+        bundle: Bundle,
+        payload: dict[str, Any],
+        execution_id: str | None = None,
+        *,
+        ctx: dict[str, Any] | None = None,
+        start_key: str = "",
+        done: Callable[[bool], None] | None = None,
+    ) -> str:
+        """Start what nothing objects to. It does not use the store."""
+        self._use(bundle)
+        request = Request(execution_id or self._ids(self._now(), 1)[0], bundle.id, payload, ctx=ctx or {})
         if not self._is_shared:  # a service holds no endings in memory: its store has them
             self._wanted.add(request.execution_id)
         self._create(bundle.program, bundle.program.main, request, start_key, done)
@@ -529,11 +552,18 @@ class Server:
 
     def write_batch(self, batch: WriteBatch) -> set[str]:
         """Make a batch durable, in any thread; return the executions that lost a race."""
+        for store, blobs in self._new_results:
+            store.put(blobs)
         return self.store.write([append for _, append in batch.values()], self._batch_bundles)
 
     def finish_write(self, batch: WriteBatch, conflicts: set[str]) -> None:
-        """Update the executions of a durable batch, and notify observers."""
-        self._unwritten = {}
+        """Update the executions of a durable batch, notify observers, and read what the store shows now."""
+        self.settle(batch, conflicts)
+        self.catch_up()
+
+    def settle(self, batch: WriteBatch, conflicts: set[str]) -> None:
+        """Update the executions of a durable batch, and notify observers. It does not use the store."""
+        self._unwritten, self._new_results = {}, []
         for bundle in self._batch_bundles:
             self._new_bundles.pop(bundle, None)
         done: list[tuple[Callable[[bool], None], bool]] = []
@@ -550,6 +580,14 @@ class Server:
             if active.state.is_over:
                 self._close(active)
         _confirm(done)
+
+    @property
+    def is_behind(self) -> bool:
+        """Return whether `catch_up` has something to read."""
+        return bool(self._conflicted or self._arrived or self._has_sent or self._postponed)
+
+    def catch_up(self) -> None:
+        """Read what a write has shown to be there: executions that lost a race, and requests."""
         self._reload_conflicted()
         if self._has_sent or self._postponed:
             self._has_sent = False
@@ -559,7 +597,7 @@ class Server:
         now = self._decided_at
         blobs = active.offload.take_blobs()
         if blobs:
-            store_for(self.results, active.playbook.executor).put(blobs)
+            self._new_results.append((store_for(self.results, active.playbook.executor), blobs))
         known = active.row.seq
         ids = self._ids(now, len(active.events))
         first = known + len(active.shared) + 1

@@ -6,16 +6,19 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
-from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPBearer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noetlvm.service.problems import ProblemError, problem_response
+from noetlvm.service.store_threads import StoreThread
 from noetlvm.service.tokens import allowed_by
-from noetlvm.store.interface import Tokens
+from noetlvm.store.interface import StoreError, Tokens
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as HttpProtocol
@@ -32,10 +35,15 @@ HEADERS_BYTES_MAX = 64 * 1024
 REQUESTS_PER_SECOND = 200.0
 BURST_REQUESTS = 1_000
 """What one token may send: a burst, and a rate per second. Workers have one connection and are not counted."""
+READERS_MAX = 16
+"""Threads for the requests of people that read the store, and as many for those of workers."""
 CALLERS_MAX = 10_000
 """Callers whose rate is in memory; the least recent is evicted first."""
 CHECKED_SECONDS = 2.0
 """How long a checked token is trusted before the store is read again: a revoked one works no longer than this."""
+
+
+_Read = TypeVar("_Read")
 
 
 class Caller(NamedTuple):
@@ -50,6 +58,7 @@ class TokenAccess:
 
     def __init__(self, store: Tokens, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
+        self._thread = StoreThread("tokens")
         self._clock = clock
         self._checked: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
         self._reading: dict[str, asyncio.Future[frozenset[str]]] = {}
@@ -74,9 +83,21 @@ class TokenAccess:
         if found is not None:
             return found
         if token not in self._reading:
-            self._reading[token] = asyncio.ensure_future(run_in_threadpool(self.allowed, token))
+            self._reading[token] = asyncio.ensure_future(self._thread(partial(self.allowed, token), 0.0))
             self._reading[token].add_done_callback(lambda _done: self._reading.pop(token))
         return await asyncio.shield(self._reading[token])
+
+    def close(self) -> None:
+        """End the thread. Idempotent."""
+        self._thread.close()
+
+    async def until_revoked(self, token: str) -> None:
+        """Return when a token allows nothing any more. One that was checked stays good while the store fails."""
+        while True:
+            await asyncio.sleep(CHECKED_SECONDS)
+            with suppress(StoreError):
+                if not await self.checked(token):
+                    return
 
     def spend(self, token: str) -> float:
         """Count a request; return how many seconds to wait if that is one too many, else 0."""
@@ -122,6 +143,21 @@ class _ScopeCheck(HTTPBearer):
 def requires(*scopes: str, is_counted: bool = True) -> Any:
     """Return the dependency of a route that needs one of these scopes; `is_counted`: its rate is limited."""
     return Depends(_ScopeCheck(scopes, is_counted=is_counted))
+
+
+class Readers:
+    """Threads that read the store for requests, some for people and some for workers: neither waits for the other.
+
+    Leases, reports and the checks of tokens use none of them.
+    """
+
+    def __init__(self) -> None:
+        self._workers = CapacityLimiter(READERS_MAX)
+        to_thread.current_default_thread_limiter().total_tokens = READERS_MAX
+
+    async def read(self, caller: Caller, read: Callable[..., _Read], *given: Any) -> _Read:
+        """Read something for a caller."""
+        return await to_thread.run_sync(read, *given, limiter=self._workers if "worker" in caller.allowed else None)
 
 
 class BodyLimits:

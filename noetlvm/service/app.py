@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from noetlvm import __version__
 from noetlvm.data.event import Recorded
-from noetlvm.service.access import BodyLimits, TokenAccess, requires
+from noetlvm.service.access import BodyLimits, Readers, TokenAccess, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.executions_api import executions_router
 from noetlvm.service.models import Health
@@ -78,16 +78,19 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-def service_app(driver: Driver) -> FastAPI:
-    """Return the application of one server process."""
+def service_app(driver: Driver, access: TokenAccess | None = None) -> FastAPI:
+    """Return the application of one server process. `access`: checks tokens over connections of its own."""
+    access = access or TokenAccess(driver.store)
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.readers = Readers()
         task = asyncio.create_task(driver.run())
         task.add_done_callback(_end_with)
         yield
         driver.stop()
         await task
+        access.close()
 
     app = FastAPI(
         title="noetlvm",
@@ -99,7 +102,7 @@ def service_app(driver: Driver) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # it would send messages of errors, with data
     )
     app.state.driver = driver
-    app.state.access = TokenAccess(driver.store)
+    app.state.access = access
     app.state.metrics = metrics = Metrics(driver)
     app.add_middleware(BodyLimits)
     app.add_middleware(UnexpectedErrors)
@@ -116,7 +119,7 @@ def service_app(driver: Driver) -> FastAPI:
 
     @app.get("/readyz", tags=["health"], responses=documented())
     async def readyz() -> Health:
-        """Say whether the server can take requests: its store can be read and written."""
+        """Say whether the server can take requests: its store can be read and written, and leases are renewed."""
         if driver.failure:
             raise ProblemError(503, driver.failure)
         return Health()

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from noetlvm.data.event import Event, Recorded
 from noetlvm.language.events import EventName
@@ -29,13 +30,13 @@ from noetlvm.rounds.recovery import SNAPSHOT_EVENTS, recovered
 from noetlvm.rounds.requests import PreparedRetry, ReusedKeyError, StartContent
 from noetlvm.rounds.rounds import TURN_SECONDS, Decide, NotFoundError, Server
 from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub, Part
+from noetlvm.service.leases import LEASE_SECONDS, Leases
+from noetlvm.service.store_threads import InThread, StoreCalls
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
 from noetlvm.wake.interface import SERVERS, LocalWakeUps, WakeUps, pool_topic
 
 REST_SECONDS = 0.01
 """How long others get their turn after decisions that took long."""
-LEASE_SECONDS = 15.0
-"""How long a command stays with a worker that does not renew it."""
 RECONNECT_SECONDS = 2.0
 """How often to try again to connect what carries wake-ups."""
 POLL_SECONDS = 1.0
@@ -45,8 +46,6 @@ IDLE_SECONDS = 60.0
 """How long an execution stays in memory after its last input; what comes then reads it again."""
 THREAD_EXECUTIONS = 2
 """A write of at least this many executions is made in a thread: others may send something meanwhile."""
-BLOCK_SECONDS = 0.05
-"""How long a call of a remote store blocks the event loop: most answers come sooner than it could do something else."""
 ANSWER_SECONDS = 5.0
 """A store that does not answer for longer than this is not ready."""
 ENDINGS_CACHED = 32
@@ -57,13 +56,6 @@ UNIT_COMMANDS = 1_000
 _LOG = logging.getLogger("noetlvm.server")
 
 Listener = Callable[[Execution, Sequence[Recorded]], None]
-_Answer = TypeVar("_Answer")
-
-
-class InThread(Protocol):
-    """Makes a call of the store in a thread, and blocks the event loop for `block_seconds` at most."""
-
-    def __call__(self, call: Callable[[], _Answer], /, block_seconds: float) -> Awaitable[_Answer]: ...
 
 
 class Driver:
@@ -84,15 +76,19 @@ class Driver:
         in_thread: InThread | None = None,
         thread_executions: int = THREAD_EXECUTIONS,
         is_remote: bool = False,
+        leases: Leases | None = None,
     ) -> None:
-        """`in_thread` makes large writes, and if the store `is_remote`, every call: it may not answer for a while."""
+        """`in_thread` makes large writes, and if the store `is_remote`, every call: it may not answer for a while.
+
+        `leases`: over connections of their own; else those of the store.
+        """
         self.store = store
         self.results = results
         self.hub = Hub()
         self.listeners: set[Listener] = set()
         self._endings: dict[str, Ending] = {}
         """Of executions that ended here last."""
-        self.lease_seconds = lease_seconds
+        self.leases = leases or Leases(store, store.now, lease_seconds)
         self.server = Server(
             store,
             results,
@@ -118,15 +114,16 @@ class Driver:
         self._publishing: set[asyncio.Task[None]] = set()
         self._poll_seconds = poll_seconds
         self._wake = asyncio.Event()
-        self._in_thread = in_thread
+        self._call = StoreCalls(in_thread, is_remote=is_remote)
         self._thread_executions = thread_executions
-        self._is_remote = is_remote
         self.turn = asyncio.Lock()
         """Who has it may change anything. During a call in a thread, executions get inputs, no more."""
-        self._calls: list[float] = []
-        """When each call of the store that a thread makes began."""
         self._left: list[ConnectedWorker] = []
         """Workers that left since the last turn."""
+        self._returned: list[tuple[ConnectedWorker, QueuedCommand]] = []
+        """Commands that could not be handed out in the last turn."""
+        self._taken_over: list[tuple[ConnectedWorker, QueuedCommand]] = []
+        """Commands that workers have from earlier connections, since the last turn."""
         self._is_stopping = False
         self._beginning: set[asyncio.Future[bool]] = set()
         """Starts and retries that are not durable yet."""
@@ -154,6 +151,7 @@ class Driver:
             try:
                 async with self.turn:
                     await self._let_go()
+                    await self._grant_taken_over()
                     if self._is_poll_due or loop.time() >= next_poll:
                         self._is_poll_due = False
                         next_poll = loop.time() + self._poll_seconds
@@ -197,9 +195,9 @@ class Driver:
     @property
     def failure(self) -> str:
         """Why the store cannot be used now; empty: it can. Readiness depends on it."""
-        if self._calls and asyncio.get_running_loop().time() - self._calls[0] > ANSWER_SECONDS:
+        if self._call.waiting_seconds > ANSWER_SECONDS:
             return f"the store has not answered for {ANSWER_SECONDS:g} seconds"
-        return self._failure
+        return self._failure or self.leases.failure
 
     def stop(self) -> None:
         self._is_stopping = True
@@ -222,6 +220,8 @@ class Driver:
 
     async def _round(self) -> None:
         self._round_started = asyncio.get_running_loop().time()
+        if self.server.is_behind:  # the last turn could not read
+            await self._read(self.server.catch_up)
         self.server.collect_due()
         is_in_thread = False
         while self._has_work() and not self._is_spent() and not is_in_thread:  # then others have their turn
@@ -242,18 +242,25 @@ class Driver:
             conflicts = await self._call(lambda: self.server.write_batch(batch), is_large=is_large)
             if is_large:
                 self._round_started = asyncio.get_running_loop().time()
-            self.server.finish_write(batch, conflicts)
-        return is_large and self._in_thread is not None
+            self.server.settle(batch, conflicts)
+            if self.server.is_behind:
+                await self._call(self.server.catch_up)
+        return is_large and self._call.has_thread
 
-    async def _call(self, call: Callable[[], _Answer], *, is_large: bool = False) -> _Answer:
-        """Call the store."""
-        if self._in_thread is None or not (is_large or self._is_remote):
-            return call()
-        self._calls.append(began := asyncio.get_running_loop().time())
-        try:
-            return await self._in_thread(call, block_seconds=0.0 if is_large else BLOCK_SECONDS)
-        finally:
-            self._calls.remove(began)
+    async def _read(self, read: Callable[[], object]) -> None:
+        """Let the server read the store. Nothing else changes its executions meanwhile: the caller has the turn."""
+        if self.server.has_unwritten:
+            await self._write()
+        await self._call(read)
+
+    async def activate(self, execution_ids: Iterable[str]) -> None:
+        """Read executions that are not in memory; one that cannot continue here stays out of it."""
+        for id in execution_ids:
+            if id not in self.server.active:
+                try:
+                    await self._read(partial(self.server.activate, id))
+                except (NotFoundError, UnresolvedError) as problem:
+                    _LOG.error("execution %s cannot continue here: %s", id, problem)
 
     def _has_work(self) -> bool:
         return self.server.has_inputs() or self.server.has_unwritten or bool(self._decided)
@@ -264,8 +271,10 @@ class Driver:
     async def _poll(self) -> None:
         """Take up what other processes left: requests, timers, commands of lost workers, commands that wait."""
         now = self.store.now()
-        due, expired = await self._call(lambda: (self.store.due(now), self.store.expired(now)))
-        self.server.collect_requests()
+        expired = await self.leases.expired(now)
+        due = await self._call(lambda: self.store.due(now))
+        await self._read(self.server.collect_requests)
+        await self.activate([row.execution_id for row in due] + [command.execution_id for command in expired])
         for row in due:
             self._submit(row.execution_id, TimerDue())
         for command in expired:
@@ -276,12 +285,8 @@ class Driver:
         self.server.evict_idle(now - IDLE_SECONDS)
 
     def _submit(self, execution_id: str, given: Any, done: Callable[[bool], None] | None = None) -> bool:
-        try:
-            active = self.server.activate(execution_id)
-        except (NotFoundError, UnresolvedError) as problem:
-            _LOG.error("execution %s cannot continue here: %s", execution_id, problem)
-            return False
-        if active.state.is_over:
+        active = self.server.active.get(execution_id)
+        if active is None or active.state.is_over:
             return False
         self.server.submit(active, given, done)
         self._wake.set()
@@ -293,14 +298,14 @@ class Driver:
         """Choose the worker of a command in the transaction that opens it."""
         now = self.store.now()
         worker = self.hub.assign(active.execution_id, work, now)
-        return worker, now + self.lease_seconds if worker else 0.0
+        return worker, self.leases.end() if worker else 0.0
 
     def _open(self, active: Active, work: OpenWork) -> None:
         part = (active.execution_id, work.run, work.iteration)
         worker = self.hub.take_assigned(part, work.lease)
         if worker is not None:
             if not self._hand_out(worker, part, work.lease):
-                self._hand_back(worker, QueuedCommand(*part, work.lease))
+                self._returned.append((worker, QueuedCommand(*part, work.lease)))
             return
         self._backlog.add(work.pool)
         self.announce(pool_topic(work.pool), active.execution_id)
@@ -326,23 +331,18 @@ class Driver:
 
     async def _claim(self, worker: ConnectedWorker, pools: Iterable[str], limit: int) -> int:
         """Claim commands of pools for a worker; return how many there were."""
-        now = self.store.now()
-        until = now + self.lease_seconds
-        claimed = await self._call(lambda: self.store.claim(worker.id, pools, until, limit, now))
+        claimed = await self.leases.claim(worker, pools, limit)
+        await self.activate(command.execution_id for command in claimed)
         for command in claimed:
-            worker.held[command.part] = command.lease
+            await self._refresh(command)
             if not self._hand_out(worker, command.part, command.lease):
-                self._hand_back(worker, command)
+                self._returned.append((worker, command))
         return len(claimed)
 
     def _hand_out(self, worker: ConnectedWorker, part: Part, lease: int) -> bool:
         execution_id, run, iteration = part
-        try:
-            active = self.server.activate(execution_id)
-        except (NotFoundError, UnresolvedError) as problem:
-            _LOG.error("execution %s cannot continue here: %s", execution_id, problem)
-            return False
-        if self.server.is_ahead(active):
+        active = self.server.active.get(execution_id)
+        if active is None or self.server.is_ahead(active):
             return False  # in the log, this run may belong to another step than here
         work = self._work(active, run, iteration, lease)
         if work is None:
@@ -362,29 +362,30 @@ class Driver:
         worker.grant(part, CommandGrant(work.bundle, data, pool))
 
     def _work(self, active: Active, run: int, iteration: str, lease: int) -> Work | None:
-        """Return the work of a command; if another server has moved the execution on, after reading it again."""
-        for _ in range(2):
-            work = work_for(active.playbook, active.state, run, iteration, active.offload)
-            if work is not None and work.lease == lease:
-                return work
-            self.server.refresh(active)
-        return None
+        """Return the work of a command, if it is open under this lease in the state that is in memory."""
+        work = work_for(active.playbook, active.state, run, iteration, active.offload)
+        return work if work is not None and work.lease == lease else None
 
-    def _hand_back(self, worker: ConnectedWorker, command: QueuedCommand) -> None:
-        worker.held.pop(command.part, None)
-        self.store.release(worker.id, [command])
+    async def _refresh(self, command: QueuedCommand) -> None:
+        """Read an execution again if another server has moved it on and opened this command."""
+        active = self.server.active.get(command.execution_id)
+        if active is not None:
+            thread = active.state.thread(command.run, command.unit)
+            if thread is None or thread.lease != command.lease:
+                await self._read(partial(self.server.refresh, active))
 
     # ---- workers
 
     async def join(self, worker: ConnectedWorker) -> None:
-        """Take a worker in."""
+        """Take a worker in: it may renew leases at once, and gets commands in the next turn."""
+        self.hub.workers[worker.id] = worker
         for topic in map(pool_topic, worker.pools):
             if topic not in self._subscribed:
                 self._subscribed.add(topic)
                 await self._wake_ups.subscribe(topic, self.wake)
         async with self.turn:
-            self.hub.workers[worker.id] = worker
-            await self.claim_for(worker)
+            with contextlib.suppress(StoreError):  # the next poll claims
+                await self.claim_for(worker)
 
     def leave(self, worker: ConnectedWorker) -> None:
         """Let a worker go in the next turn: what it held is open again then."""
@@ -392,60 +393,57 @@ class Driver:
         self._wake.set()
 
     async def _let_go(self) -> None:
+        returned, self._returned = self._returned, []
+        for worker, command in returned:  # found again by polling: the next worker may not get it either
+            with contextlib.suppress(StoreError):
+                await self.leases.release(worker, [command])
         while self._left:
             worker = self._left.pop()
-            if self.hub.workers.get(worker.id) is worker:
+            later = self.hub.workers.get(worker.id)
+            if later is worker:
                 del self.hub.workers[worker.id]
-            held = [QueuedCommand(*part, lease) for part, lease in (worker.held | worker.leaving).items()]
+            held = worker.held | worker.leaving
+            if later not in (None, worker):  # it has connected again, and what it renewed there stays with it
+                held = {part: lease for part, lease in held.items() if later.held.get(part) != lease}
+            await self._release(worker, [QueuedCommand(*part, lease) for part, lease in held.items()])
             worker.held.clear()
-            await self._release(worker, held)
 
     async def release(self, worker: ConnectedWorker, part: Part, lease: int) -> None:
         """Open a command again that a worker returns."""
-        if worker.held.get(part) == lease:
-            del worker.held[part]
         await self._release(worker, [QueuedCommand(*part, lease)])
 
     async def _release(self, worker: ConnectedWorker, held: list[QueuedCommand]) -> None:
         if held:
             with contextlib.suppress(StoreError):  # the leases end by themselves
-                await self._call(lambda: self.store.release(worker.id, held))
+                await self.leases.release(worker, held)
             self.wake()
 
-    async def renew(self, worker: ConnectedWorker, leases: Sequence[tuple[Part, int]]) -> None:
-        """Extend the leases that a worker names; it leaves those that are lost.
+    async def renew(self, worker: ConnectedWorker, named: Sequence[tuple[Part, int]]) -> None:
+        """Extend the leases that a worker names. It needs no turn. Raises StoreError."""
+        taken_over = await self.leases.renew(worker, named)
+        if taken_over:
+            self._taken_over += [(worker, command) for command in taken_over]
+            self._wake.set()
 
-        A lease that it does not name ends by itself: the command did not reach it. One of another connection, which it
-        had to this server or to another one, is good as long as the store has it.
-        """
-        held = [QueuedCommand(*part, lease) for part, lease in leases]
-        if not held:
-            return
-        until = self.store.now() + self.lease_seconds
-        rows = await self._call(lambda: self.store.renew(worker.id, held, until))
-        renewed = {(command.part, command.lease) for command in rows}
-        for command in held:
-            if (command.part, command.lease) in renewed:
-                self._take_over(worker, command)
-            elif worker.held.get(command.part, 0) <= command.lease:
-                worker.held.pop(command.part, None)
-                worker.refuse(command.part, command.lease)
-
-    def _take_over(self, worker: ConnectedWorker, command: QueuedCommand) -> None:
-        """Note a command that a worker holds; one of an earlier connection may refer to results that it still needs."""
-        if worker.held.get(command.part) != command.lease:
-            worker.held[command.part] = command.lease
-            with contextlib.suppress(NotFoundError, UnresolvedError):
-                active = self.server.activate(command.execution_id)
-                work = self._work(active, command.run, command.unit, command.lease)
-                if work is not None:
-                    self._grant(worker, active, work, to_data(work))
+    async def _grant_taken_over(self) -> None:
+        """Let workers read what commands of earlier connections refer to: they may still need it."""
+        while self._taken_over:
+            worker, command = self._taken_over[0]
+            await self.activate([command.execution_id])
+            await self._refresh(command)
+            active = self.server.active.get(command.execution_id)
+            work = active and self._work(active, command.run, command.unit, command.lease)
+            if active and work:
+                self._grant(worker, active, work, to_data(work))
+            del self._taken_over[0]
 
     async def put_results(self, results: Sequence[tuple[str, bytes]], execution_ids: Iterable[str]) -> None:
         """Store results that reports of these executions refer to, in the stores that their playbooks name."""
+        await self.activate(execution_ids)
         for execution_id in execution_ids:
-            with contextlib.suppress(NotFoundError, UnresolvedError):  # its report is refused
-                store = store_for(self.results, self.server.activate(execution_id).playbook.executor)
+            active = self.server.active.get(execution_id)
+            if active is not None:  # else its report is refused
+                store = store_for(self.results, active.playbook.executor)
                 await self._call(partial(store.put, results))
 
     def report(self, worker: ConnectedWorker, number: int, part: Part, lease: int, events: list[Event]) -> None:
@@ -458,7 +456,7 @@ class Driver:
 
         events = self._redacted(execution_id, events)
         is_held = worker.report(part, lease, is_last=bool(events) and _is_last(events[-1]))
-        if not is_held or not self._submit(execution_id, WorkerReport(run, iteration, lease, events), done):
+        if not is_held or not self._submit(execution_id, WorkerReport(run, iteration, lease, events), _on_loop(done)):
             done(accepted=False)
 
     def _redacted(self, execution_id: str, events: list[Event]) -> list[Event]:
@@ -491,9 +489,12 @@ class Driver:
         StoreError.
         """
         content = StartContent(bundle.program.main.path, "" if is_latest else bundle.id, payload, ctx)
+        objection = self.server.objection(bundle, payload, ctx)
+        if objection and await self._started(start_key) is None:
+            raise await self._call(partial(self.server.refuse_start, bundle, objection))
         return await self._begin(
             start_key,
-            lambda done: self.server.start(bundle, payload, ctx=ctx, start_key=start_key, done=done),
+            lambda done: self.server.begin(bundle, payload, ctx=ctx, start_key=start_key, done=done),
             lambda known: content.started(self.store, self.results.get, known),
         )
 
@@ -527,10 +528,11 @@ class Driver:
         return known
 
     async def _begun(self, begin: Callable[[Callable[[bool], None]], str]) -> str:
-        if self._is_stopping:
-            raise StoreError("the server is stopping; send the request again")
         durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        id = begin(_resolving(durable))
+        async with self.turn:
+            if self._is_stopping:
+                raise StoreError("the server is stopping; send the request again")
+            id = begin(_on_loop(_resolving(durable)))
         self._wake.set()
         self._beginning.add(durable)
         try:
@@ -565,6 +567,20 @@ def _resolving(future: asyncio.Future[bool]) -> Callable[[bool], None]:
             future.set_result(accepted)
 
     return done
+
+
+def _on_loop(done: Callable[[bool], None]) -> Callable[[bool], None]:
+    """Return a confirmation that any thread may make: one that reads the store finds out what an answer was."""
+    loop = asyncio.get_running_loop()
+    own = threading.get_ident()
+
+    def confirm(accepted: bool) -> None:
+        if threading.get_ident() == own:
+            done(accepted)
+        else:
+            loop.call_soon_threadsafe(done, accepted)
+
+    return confirm
 
 
 def _is_last(event: Event) -> bool:

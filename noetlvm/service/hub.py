@@ -130,6 +130,12 @@ class ConnectedWorker:
         self.refuse(part, lease)
         return True
 
+    def lose(self, part: Part, lease: int) -> None:
+        """Let the worker leave a command whose lease the store no longer has."""
+        if self.held.get(part, 0) <= lease:
+            self.held.pop(part, None)
+            self.refuse(part, lease)
+
     def refuse(self, part: Part, lease: int) -> None:
         """Let the worker leave a command that it does not hold."""
         self._outbound.stop.append([*part, lease])

@@ -11,7 +11,7 @@ from noetlvm.bridge import CompilationError, compile_source
 from noetlvm.bytecode.program import BundleError
 from noetlvm.machine.loaded import Bundle
 from noetlvm.rounds.active import unoffered_store
-from noetlvm.service.access import Caller, requires
+from noetlvm.service.access import Caller, Readers, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.models import (
     DEFAULT_PAGE,
@@ -36,6 +36,12 @@ def driver_of(request: Request) -> Driver:
     """Return the driver of the application that serves a request."""
     driver: Driver = request.app.state.driver
     return driver
+
+
+def readers_of(request: Request) -> Readers:
+    """Return the threads that read the store for requests."""
+    readers: Readers = request.app.state.readers
+    return readers
 
 
 @playbooks_router.post(
@@ -111,15 +117,20 @@ def list_versions(
     response_class=Response,
     responses={200: {"content": {BUNDLE: {}}}, **documented(404, 422)},
 )
-def get_bundle(
+async def get_bundle(
     request: Request, bundle: str, caller: Annotated[Caller, requires("read", "worker")], worker: str = ""
 ) -> Response:
     """Return a bundle's bytes: with the scope `read`, or to a worker that was given a command which names it."""
-    driver = driver_of(request)
+    data = await readers_of(request).read(caller, stored_bundle, driver_of(request), bundle, caller, worker)
+    return Response(data, media_type=BUNDLE)
+
+
+def stored_bundle(driver: Driver, bundle: str, caller: Caller, worker: str) -> bytes:
+    """Return the bytes of a bundle that a caller may read."""
     holder = driver.hub.workers.get(worker)
     if "read" not in caller.allowed and not (holder and any(grant.bundle == bundle for grant in holder.grants)):
         raise ProblemError(404, "no command of this worker names such a bundle")
     data = driver.store.bundle(bundle)
     if data is None:
         raise ProblemError(404, f"there is no bundle {bundle}")
-    return Response(data, media_type=BUNDLE)
+    return data

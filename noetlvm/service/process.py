@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import signal
@@ -10,7 +9,6 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -135,10 +133,12 @@ def serve(
     import uvicorn
 
     from noetlvm.rounds.tracing import TracingError, tracing_of
-    from noetlvm.service.access import TimedConnection
+    from noetlvm.service.access import TimedConnection, TokenAccess
     from noetlvm.service.app import service_app
     from noetlvm.service.driver import Driver
+    from noetlvm.service.leases import Leases
     from noetlvm.service.server_link import MESSAGE_BYTES_MAX
+    from noetlvm.service.store_threads import StoreCalls, StoreThread
 
     class Process(uvicorn.Server):
         """Reports when it accepts connections, and stops gracefully on a signal."""
@@ -154,17 +154,12 @@ def serve(
                 signal.signal(number, self.handle_exit)
             yield
 
-    async def in_thread(call: Callable[[], _Answer], /, block_seconds: float) -> _Answer:
-        answer = writer.submit(call)
-        with suppress(TimeoutError):
-            if block_seconds:
-                return answer.result(block_seconds)
-        return await asyncio.wrap_future(answer)
-
     limit_arenas()
     address_of(listen)  # before a store is opened, and perhaps made
-    writer = ThreadPoolExecutor(1, "writer")
+    is_remote = store_name.startswith(POSTGRESQL)
+    decisions, lease_thread = StoreThread("decisions"), StoreThread("leases")
     store, own = opened(store_name)
+    beside = opened(store_name)[0] if is_remote else store  # over connections of its own
     try:
         bound = bound_socket(listen)
         host, port = bound.getsockname()[:2]
@@ -174,13 +169,13 @@ def serve(
             offered_results(store_name, own, results),
             resolve,
             connect_wake_ups=lambda: connect_wake_ups(store_name, wake),
-            lease_seconds=lease_seconds,
             poll_seconds=poll_seconds,
-            in_thread=in_thread,
-            is_remote=store_name.startswith(POSTGRESQL),
+            in_thread=decisions,
+            is_remote=is_remote,
+            leases=Leases(beside, store.now, lease_seconds, StoreCalls(lease_thread, is_remote=is_remote)),
         )
         config = uvicorn.Config(
-            service_app(driver),
+            service_app(driver, TokenAccess(beside)),
             log_config=None,
             access_log=False,
             proxy_headers=False,  # nothing here depends on the address of a client
@@ -199,7 +194,9 @@ def serve(
     except TracingError as problem:
         raise CommandError(str(problem)) from None
     finally:
-        writer.shutdown()
+        for thread in (decisions, lease_thread):
+            thread.close()
+        beside.close()
         store.close()
     return 0
 

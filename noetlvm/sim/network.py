@@ -11,15 +11,15 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from fastapi import WebSocketDisconnect
 
 from noetlvm.service.access import Caller
-from noetlvm.service.playbooks_api import get_bundle
+from noetlvm.service.playbooks_api import stored_bundle
 from noetlvm.service.problems import ProblemError
-from noetlvm.service.worker_api import exchange_messages, get_result
+from noetlvm.service.worker_api import stored_result
+from noetlvm.service.worker_exchange import exchange_messages
 from noetlvm.sim.loop import WORLD, Process, SimulatedLoop
 from noetlvm.store.interface import StoreError
 
@@ -226,12 +226,12 @@ class Network:
         server = current[-1].server
         if server.process.is_dead or server.process.is_stopped or self._is_cut_off(worker, server):
             raise ConnectionRefusedError("no connection")
-        request = cast("Any", SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(driver=server.driver))))
         _, _, _, kind, name = path.split("/")
         key, _, query = name.partition("?")
-        handler = cast("Any", get_bundle if kind == "bundles" else get_result)
+        stored = stored_bundle if kind == "bundles" else stored_result
+        caller = Caller("", frozenset({"worker"}))
         try:
-            return bytes(handler(request, key, Caller("", frozenset({"worker"})), query.removeprefix("worker=")).body)
+            return stored(server.driver, key, caller, query.removeprefix("worker="))
         except (ProblemError, StoreError) as problem:  # the server answers, with another status than 200
             raise LookupError(str(problem)) from None
 

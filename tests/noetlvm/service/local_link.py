@@ -10,7 +10,8 @@ from noetlvm.data.encoding import decode, encode
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
 from noetlvm.service.server_link import Exchange
-from noetlvm.service.worker_api import WorkerMessage, accept_message
+from noetlvm.service.worker_exchange import accept_message, renew
+from noetlvm.service.worker_messages import WorkerMessage
 
 
 class LocalLink:
@@ -41,7 +42,9 @@ class LocalLink:
                     self.worker = ConnectedWorker(message["worker"], message["pools"], message["slots"], news.set)
                     await link.driver.join(self.worker)
                 else:
-                    await accept_message(link.driver, self.worker, WorkerMessage.model_validate(message))
+                    given = WorkerMessage.model_validate(message)
+                    await renew(link.driver, self.worker, given)
+                    await accept_message(link.driver, self.worker, given)
 
             async def receive(self) -> bytes:
                 assert self.worker is not None

@@ -20,7 +20,8 @@ from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.service.server_link import Exchange
-from noetlvm.service.worker_api import WorkerMessage, accept_message
+from noetlvm.service.worker_exchange import renew
+from noetlvm.service.worker_messages import WorkerMessage
 from noetlvm.store.interface import QueuedCommand, StoreError
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.runner import ToolRunner
@@ -152,7 +153,7 @@ def test_a_renewal_takes_up_what_the_store_has_and_refuses_the_rest() -> None:
 
 def test_a_worker_whose_lease_ended_gets_nothing_until_it_sends_something() -> None:
     async def test(driver: Driver) -> None:
-        driver.lease_seconds = 0.05
+        driver.leases.seconds = 0.05
         bundle = Bundle.of(compile_source("one.yaml", PLAYBOOK)[0])
         silent, news = await joined(driver, "silent")
         await driver.start(bundle, {}, {})
@@ -163,7 +164,7 @@ def test_a_worker_whose_lease_ended_gets_nothing_until_it_sends_something() -> N
         other, more_news = await joined(driver, "other")
         taken = await next_command(other, more_news)
         assert (taken.run, taken.lease) == (lost.run, lost.lease + 1)
-        await accept_message(driver, silent, WorkerMessage())
+        await renew(driver, silent, WorkerMessage())
         assert silent.free == 1
 
     driven(test)

@@ -49,7 +49,7 @@ def test_a_worker_that_drains_without_a_server_tries_seldom_and_gives_up_after_a
     """It has a report that no server has answered: it must not leave, and not spin either."""
 
     async def test(driver: Driver) -> None:
-        driver.lease_seconds = 1.0
+        driver.leases.seconds = 1.0
         began, may_end = asyncio.Event(), asyncio.Event()
         tries = 0
 

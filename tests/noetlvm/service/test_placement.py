@@ -349,6 +349,9 @@ def test_a_worker_that_connects_again_may_still_read_what_its_command_refers_to(
         await driver.join(again.worker)
         assert again.worker.grants == []
         await driver.renew(again.worker, [((work.execution_id, work.run, work.iteration), work.lease)])
+        async with asyncio.timeout(20):
+            while not again.worker.grants:
+                await asyncio.sleep(0.01)
         assert [grant.bundle for grant in again.worker.grants] == [work.bundle]
 
     driven(test)
@@ -367,6 +370,7 @@ def test_an_idle_execution_leaves_the_memory_and_goes_on_from_the_store(monkeypa
         async with asyncio.timeout(20):
             while driver.server.active:
                 await asyncio.sleep(0.01)
+        await driver.activate([id])
         hand.finish(first)
         (second,) = await hand.next()
         hand.finish(second)

@@ -17,7 +17,6 @@ from noetlvm.rounds.identity import new_ids
 from noetlvm.rounds.rounds import CONTROLS, Server
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker, Hub
-from noetlvm.service.worker_api import exchange_messages
 from noetlvm.store.interface import Append, QueuedCommand, StoreError
 from noetlvm.store.memory import MemoryStore
 
@@ -135,27 +134,15 @@ def test_a_slot_is_free_again_while_a_task_waits_for_its_child() -> None:
     asyncio.run(asyncio.wait_for(run(), 120))
 
 
-def test_a_worker_that_comes_while_the_store_fails_is_not_given_work() -> None:
-    class Socket:
-        async def receive_bytes(self) -> bytes:
-            from noetlvm.data.encoding import encode
-
-            return encode({"worker": "ghost", "pools": ["default"], "slots": 4})
-
-        async def send_bytes(self, data: bytes) -> None:
-            """Nobody reads it."""
-
-        async def close(self, code: int = 1000, reason: str | None = None) -> None:
-            """It is closed."""
-
+def test_a_worker_that_comes_while_the_store_fails_stays_and_gets_work_when_it_answers_again() -> None:
     async def run() -> None:
         store = FailingStore()
-        driver = Driver(store, MemoryResults(), no_credentials)
-        store.failed_claims = 1
-        await exchange_messages(driver, Socket())
-        driver.stop()
-        await driver.run()
-        assert driver.hub.workers == {}
+        async with Driven(store) as driven:
+            await driven.driver.start(one_playbook(CHILD), {}, {})
+            store.failed_claims = 1
+            worker = await driven.join()
+            assert store.failed_claims == 0
+            assert (await driven.command(worker)).step == "start"
 
     asyncio.run(asyncio.wait_for(run(), 120))
 
