@@ -37,6 +37,8 @@ class _Lines:
 
     def __init__(self, after: int) -> None:
         self.after = after
+        self.is_interrupted = False
+        """Whether the server has ended the stream before the execution ended."""
         self._data = ""
 
     def feed(self, line: str) -> str | None:
@@ -45,6 +47,8 @@ class _Lines:
             self.after = int(line[4:])
         elif line.startswith("data: "):
             self._data += line[6:]
+        elif line.startswith("retry: "):
+            self.is_interrupted = True
         elif not line and self._data:
             data, self._data = self._data, ""
             return data
@@ -157,6 +161,7 @@ class Client(_Patience):
 
         lines = _Lines(after)
         while True:
+            lines.is_interrupted = False
             try:
                 with self._http.stream(
                     "GET", f"/executions/{id}/events/live", headers={"Last-Event-ID": str(lines.after)}
@@ -168,11 +173,12 @@ class Client(_Patience):
                         data = lines.feed(line)
                         if data is not None:
                             yield json.loads(data)
-                return
+                if not lines.is_interrupted:
+                    return
             except (httpx.HTTPError, ServiceError) as error:
                 if not self._is_waited_for(error):
                     raise _explained(self._http.base_url, error) from None
-                time.sleep(RECONNECT_SECONDS)
+            time.sleep(RECONNECT_SECONDS)
 
     def wait(self, id: str) -> Json:
         """Return how an execution ended, once it has; a server that goes away meanwhile is waited for."""
@@ -269,6 +275,7 @@ class AsyncClient(_Patience):
 
         lines = _Lines(after)
         while True:
+            lines.is_interrupted = False
             try:
                 async with self._http.stream(
                     "GET", f"/executions/{id}/events/live", headers={"Last-Event-ID": str(lines.after)}
@@ -280,11 +287,12 @@ class AsyncClient(_Patience):
                         data = lines.feed(line)
                         if data is not None:
                             yield json.loads(data)
-                return
+                if not lines.is_interrupted:
+                    return
             except (httpx.HTTPError, ServiceError) as error:
                 if not self._is_waited_for(error):
                     raise _explained(self._http.base_url, error) from None
-                await asyncio.sleep(RECONNECT_SECONDS)
+            await asyncio.sleep(RECONNECT_SECONDS)
 
     async def wait(self, id: str) -> Json:
         async for _ in self.follow(id, FROM_NOW):

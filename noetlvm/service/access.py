@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -17,8 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noetlvm.service.problems import ProblemError, problem_response
 from noetlvm.service.store_threads import StoreThread
-from noetlvm.service.tokens import allowed_by
-from noetlvm.store.interface import StoreError, Tokens
+from noetlvm.service.tokens import allowed_by, token_id
+from noetlvm.store.interface import Tokens
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as HttpProtocol
@@ -40,7 +39,7 @@ READERS_MAX = 16
 CALLERS_MAX = 10_000
 """Callers whose rate is in memory; the least recent is evicted first."""
 CHECKED_SECONDS = 2.0
-"""How long a checked token is trusted before the store is read again: a revoked one works no longer than this."""
+"""How long a checked token is trusted before the store is read again: one revoked elsewhere works no longer."""
 
 
 _Read = TypeVar("_Read")
@@ -91,13 +90,10 @@ class TokenAccess:
         """End the thread. Idempotent."""
         self._thread.close()
 
-    async def until_revoked(self, token: str) -> None:
-        """Return when a token allows nothing any more. One that was checked stays good while the store fails."""
-        while True:
-            await asyncio.sleep(CHECKED_SECONDS)
-            with suppress(StoreError):
-                if not await self.checked(token):
-                    return
+    def forget(self, id: str) -> None:
+        """Read a token again when it is used next."""
+        for token in [token for token in self._checked if token_id(token) == id]:
+            del self._checked[token]
 
     def spend(self, token: str) -> float:
         """Count a request; return how many seconds to wait if that is one too many, else 0."""

@@ -22,7 +22,7 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.rounds.credentials import UnresolvedError
 from noetlvm.rounds.recovery import recovered
 from noetlvm.rounds.requests import BadRequestError, PreparedRetry, RefusedRetryError, ReusedKeyError
-from noetlvm.service.access import requires
+from noetlvm.service.access import Caller, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.models import (
     DEFAULT_PAGE,
@@ -40,6 +40,7 @@ from noetlvm.service.models import (
 )
 from noetlvm.service.playbooks_api import driver_of
 from noetlvm.service.problems import ProblemError, documented, worded
+from noetlvm.service.waits import WaitEndedError, Waits
 from noetlvm.store.interface import Execution, StoreError
 from noetlvm.testing.log import state_view
 
@@ -81,6 +82,8 @@ Seq = Annotated[int, Query(ge=0, le=2**53)]
 MSGPACK = "application/vnd.msgpack"
 POLL_SECONDS = 1.0
 """Seconds between polls for events that another server wrote."""
+RETRY_MILLISECONDS = 1_000
+"""When a client may request a stream again that was interrupted."""
 EVENTS_AT_ONCE = 500
 IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=200)]
 Status = Literal["running", "paused", "success", "failed", "cancelled"]
@@ -228,22 +231,32 @@ def list_events(
 
 @executions_router.get(
     "/executions/{execution_id}/events/live",
-    dependencies=[requires("read")],
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {}}}, **documented(404, 422)},
 )
 async def follow_events(
     request: Request,
     execution_id: str,
+    caller: Annotated[Caller, requires("read")],
     last_event_id: Annotated[int | None, Header(ge=0, le=2**53)] = None,
 ) -> StreamingResponse:
     """Send events as they are written, until the execution ends (server-sent events).
 
-    The id of each is its sequence number: a client that reconnects with `Last-Event-ID` misses nothing.
+    The id of each is its sequence number: a client that reconnects with `Last-Event-ID` misses nothing. If the server
+    stops, or the token is revoked, the last line has the field `retry`: the execution has not ended.
     """
     row = await run_in_threadpool(_row, request, execution_id)
     stream: AsyncIterator[str] = live_events(driver_of(request), row.execution_id, last_event_id or 0)
+    stream = _while_allowed(request.app.state.waits, caller.token, stream)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+async def _while_allowed(waits: Waits, token: str, stream: AsyncIterator[str]) -> AsyncIterator[str]:
+    try:
+        while text := await waits.run(token, anext(stream, "")):
+            yield text
+    except WaitEndedError:
+        yield f"retry: {RETRY_MILLISECONDS}\n\n"
 
 
 async def live_events(driver: Driver, execution_id: str, after: int) -> AsyncIterator[str]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,8 +27,6 @@ FILES = "files:"
 NATS = ("nats://", "tls://")
 POSTGRESQL = ("postgresql://", "postgres://")
 _PORT_MAX = 65535
-SHUTDOWN_SECONDS = 5
-"""How long open connections may last after a signal: workers and watchers connect again elsewhere."""
 
 
 def open_store(name: str) -> tuple[Store, ResultStore]:
@@ -130,29 +127,13 @@ def serve(
     opened: Callable[[str], tuple[Store, ResultStore]] = open_store,
 ) -> int:
     """Serve until a signal ends it, and return the exit code. `on_ready` gets the URL."""
-    import uvicorn
-
     from noetlvm.rounds.tracing import TracingError, tracing_of
-    from noetlvm.service.access import TimedConnection, TokenAccess
+    from noetlvm.service.access import TokenAccess
     from noetlvm.service.app import service_app
     from noetlvm.service.driver import Driver
     from noetlvm.service.leases import Leases
-    from noetlvm.service.server_link import MESSAGE_BYTES_MAX
     from noetlvm.service.store_threads import StoreCalls, StoreThread
-
-    class Process(uvicorn.Server):
-        """Reports when it accepts connections, and stops gracefully on a signal."""
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if self.started:
-                on_ready(url)
-
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, self.handle_exit)
-            yield
+    from noetlvm.service.web_server import WebServer
 
     limit_arenas()
     address_of(listen)  # before a store is opened, and perhaps made
@@ -174,21 +155,10 @@ def serve(
             is_remote=is_remote,
             leases=Leases(beside, store.now, lease_seconds, StoreCalls(lease_thread, is_remote=is_remote)),
         )
-        config = uvicorn.Config(
-            service_app(driver, TokenAccess(beside)),
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,  # nothing here depends on the address of a client
-            ws="websockets-sansio",
-            ws_max_size=MESSAGE_BYTES_MAX,
-            http=TimedConnection,
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        )
         tracing = tracing_of(store)
         if tracing is not None:
             driver.listeners.add(tracing.observe)
-        Process(config).run(sockets=[bound])
+        WebServer(service_app(driver, TokenAccess(beside)), lambda: on_ready(url)).run(sockets=[bound])
         if tracing is not None:
             tracing.close()
     except TracingError as problem:

@@ -59,5 +59,10 @@ def allowed_by(store: Tokens, text: str) -> frozenset[str]:
     return frozenset().union(*(SCOPES[scope] for scope in found.scopes))
 
 
+def token_id(text: str) -> str:
+    """Return the public part of a token's text."""
+    return text.split("_")[1] if text.count("_") > 1 else ""
+
+
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()

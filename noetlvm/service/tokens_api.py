@@ -6,6 +6,7 @@ The first token of a store cannot come from here: `noetlvm token create` writes 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
 
 from noetlvm.service.access import requires
 from noetlvm.service.models import NewToken, TokenRequest, TokenView
@@ -34,9 +35,10 @@ def list_tokens(request: Request) -> list[TokenView]:
 
 
 @tokens_router.delete("/tokens/{token}", status_code=204, response_class=Response, responses=documented(404, 422))
-def revoke_token(request: Request, token: str) -> Response:
-    """Revoke a token. It works for two more seconds at most."""
+async def revoke_token(request: Request, token: str) -> Response:
+    """Revoke a token. This server ends at once what uses it; others accept it for two more seconds at most."""
     store = driver_of(request).store
-    if not store.revoke_token(token, store.now()):
+    if not await run_in_threadpool(lambda: store.revoke_token(token, store.now())):
         raise ProblemError(404, f"there is no token {token}")
+    request.app.state.waits.revoked(token)
     return Response(status_code=204)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from typing import Annotated
 
@@ -15,12 +14,15 @@ from noetlvm.service.hub import ConnectedWorker
 from noetlvm.service.playbooks_api import driver_of, readers_of
 from noetlvm.service.problems import ProblemError, documented
 from noetlvm.service.server_link import UNAUTHORIZED
+from noetlvm.service.waits import WaitEndedError
 from noetlvm.service.worker_exchange import close, exchange_messages
 from noetlvm.store.interface import StoreError
 
 worker_router = APIRouter(tags=["workers"])
 
 RESULT = "application/octet-stream"
+RESTARTING = 1012
+"""Code that closes a WebSocket because the server stops."""
 TRY_AGAIN = 1013
 """Code that closes a WebSocket while the store cannot be used."""
 
@@ -44,16 +46,10 @@ async def connect_worker(socket: WebSocket) -> None:
     if not is_allowed:
         await close(socket, UNAUTHORIZED, "a token with the scope `worker` is needed")
         return
-    exchanging = asyncio.ensure_future(exchange_messages(driver, socket))
-    revoked = asyncio.ensure_future(access.until_revoked(token))
     try:
-        await asyncio.wait((exchanging, revoked), return_when=asyncio.FIRST_COMPLETED)
-        if not exchanging.done():
-            await close(socket, UNAUTHORIZED, "the token was revoked")
-    finally:
-        revoked.cancel()
-        exchanging.cancel()
-        await asyncio.wait((exchanging,))
+        await socket.app.state.waits.run(token, exchange_messages(driver, socket))
+    except WaitEndedError as error:
+        await close(socket, UNAUTHORIZED if error.is_revoked else RESTARTING, str(error))
 
 
 @worker_router.get(

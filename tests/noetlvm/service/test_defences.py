@@ -23,7 +23,8 @@ from tests.canary import find_canaries
 from tests.noetlvm.engine.runs import PlayedTools
 from tests.noetlvm.service.test_leases import driven
 from tests.noetlvm.service.test_placement import CHAIN, Hand, settled, start
-from tests.noetlvm.service.test_remote_worker import served, until
+from tests.noetlvm.service.test_remote_worker import served
+from tests.waiting import wait_until
 
 SECRET = "canary-7d1fa0c35b9e4426"
 
@@ -52,7 +53,7 @@ def _impatient(self: access.BodyLimits, app: Any) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_senders_that_are_too_slow_get_an_answer_and_lose_the_connection() -> None:
-    with served(http=TimedConnection) as service:
+    with served() as service:
         port = int(service.url.rpartition(":")[2])
         for pieces in ([], [b"GET /healthz HT"], [b"GET /healthz HTTP/1.1\r\n", b"Host: x\r\n", b"X-Slow: "]):
             assert answer_to(port, *pieces).startswith(b"HTTP/1.1 408")
@@ -67,7 +68,7 @@ def test_senders_that_are_too_slow_get_an_answer_and_lose_the_connection() -> No
 
 
 def test_headers_without_end_lose_the_connection() -> None:
-    with served(http=TimedConnection) as service:
+    with served() as service:
         port = int(service.url.rpartition(":")[2])
         answer = answer_to(port, b"GET /healthz HTTP/1.1\r\nHost: x\r\n", b"X-Long: " + b"x" * 100_000)
         assert answer.startswith((b"HTTP/1.1 431", b"HTTP/1.1 400"))
@@ -84,7 +85,7 @@ def test_a_connection_that_works_is_not_ended_by_the_timers() -> None:
             await exchange.send(encode({"beat": 1, "held": []}))
             assert await exchange.receive()
 
-    with served(http=TimedConnection) as service:
+    with served() as service:
         asyncio.run(run(WebSocketLink(service.url, service.token)))
 
 
@@ -181,7 +182,7 @@ def test_the_metrics_name_no_data_of_playbooks() -> None:
     with served() as service:
         import httpx
 
-        until(lambda: httpx.get(f"{service.url}/readyz").status_code == 200)
+        wait_until(lambda: httpx.get(f"{service.url}/readyz").status_code == 200)
         text = httpx.get(f"{service.url}/metrics", headers={"Authorization": f"Bearer {service.token}"}).text
         assert "noetlvm_workers_connected" in text
         labels = {line.partition("{")[2].partition("=")[0] for line in text.splitlines() if "{" in line}

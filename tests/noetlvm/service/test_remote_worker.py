@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
-import uvicorn
 
 from noetlvm.bridge import compile_texts
 from noetlvm.machine.loaded import Bundle
@@ -18,11 +16,14 @@ from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.app import service_app
 from noetlvm.service.driver import Driver
+from noetlvm.service.process import bound_socket
 from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.service.server_link import RefusedError, ServerLink, WebSocketLink
 from noetlvm.service.tokens import create_token
+from noetlvm.service.web_server import WebServer
 from noetlvm.store.memory import MemoryStore
 from tests.noetlvm.engine.runs import PlayedTools
+from tests.waiting import until
 
 PLAYBOOK = """
 apiVersion: noetl.io/v2
@@ -41,41 +42,38 @@ workflow:
 class Served:
     """A server on a loopback port in a thread of its own."""
 
-    def __init__(self, url: str, store: MemoryStore, token: str) -> None:
-        self.url, self.store, self.token = url, store, token
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.token = create_token(self.store, ["worker", "admin"], 1.0).token
+        self.driver = Driver(self.store, MemoryResults(), no_credentials, poll_seconds=0.05)
+        self._socket = bound_socket("127.0.0.1:0")
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._is_ready = threading.Event()
+        self._server = WebServer(service_app(self.driver), self._is_ready.set)
+        self._server.capture_signals = nullcontext  # type: ignore[method-assign]  # they are those of the main thread
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        assert self._is_ready.wait(60)
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+
+    def join(self) -> None:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
 
 
 @contextmanager
-def served(**options: Any) -> Iterator[Served]:
-    store = MemoryStore()
-    token = create_token(store, ["worker", "admin"], 1.0).token
-    ready = threading.Event()
-    stopping: list[uvicorn.Server] = []
-    address: list[int] = []
-
-    def run() -> None:
-        driver = Driver(store, MemoryResults(), no_credentials, poll_seconds=0.05)
-        config = uvicorn.Config(service_app(driver), port=0, log_config=None, ws="websockets-sansio", **options)
-        config.timeout_graceful_shutdown = 1  # a long request of a worker would last until its end
-
-        class Process(uvicorn.Server):
-            async def startup(self, sockets: Any = None) -> None:
-                await super().startup(sockets)
-                address.append(self.servers[0].sockets[0].getsockname()[1])
-                ready.set()
-
-        stopping.append(Process(config))
-        stopping[0].run()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    assert ready.wait(60)
+def served() -> Iterator[Served]:
+    service = Served()
+    service.start()
     try:
-        yield Served(f"http://127.0.0.1:{address[0]}", store, token)
+        yield service
     finally:
-        stopping[0].should_exit = True
-        thread.join(60)
-        assert not thread.is_alive()
+        service.stop()
+        service.join()
 
 
 def start(client: Served) -> str:
@@ -99,10 +97,11 @@ def work_until_ended(
         worker = RemoteWorker(link, tools, id="one", pools=("default",), slots=2, **settings)
         task = asyncio.create_task(worker.run())
         async with asyncio.timeout(60):
-            while (row := service.store.execution(id)) is None or row.ended is None:
-                await asyncio.sleep(0.02)
+            await until(lambda: (row := service.store.execution(id)) is not None and row.ended is not None)
             worker.drain()
             await task
+        row = service.store.execution(id)
+        assert row is not None
         assert row.status == status
 
     asyncio.run(run())
@@ -141,10 +140,3 @@ def test_a_worker_whose_token_is_refused_ends() -> None:
 
     with served() as service, pytest.raises(RefusedError):
         asyncio.run(run(WebSocketLink(service.url, "nvt_x_y")))
-
-
-def until(holds: Any) -> None:
-    give_up = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
+from starlette.websockets import WebSocketDisconnect
 
 from noetlvm.bridge import compile_texts
+from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import OpenWork, Work, WorkerReport, from_data
@@ -17,6 +20,7 @@ from noetlvm.rounds.identity import new_ids
 from noetlvm.rounds.rounds import CONTROLS, Server
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker, Hub
+from noetlvm.service.worker_exchange import exchange_messages
 from noetlvm.store.interface import Append, QueuedCommand, StoreError
 from noetlvm.store.memory import MemoryStore
 
@@ -43,7 +47,7 @@ class FailingStore(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.failures_before = self.failures_after = self.failed_claims = 0
+        self.failures_before = self.failures_after = self.failed_claims = self.failed_renewals = 0
 
     def write(self, batch: Sequence[Append], bundles: Mapping[str, bytes] = {}) -> set[str]:
         if self.failures_before:
@@ -60,6 +64,12 @@ class FailingStore(MemoryStore):
             self.failed_claims -= 1
             raise StoreError("the disk is full")
         return super().claim(*args)  # type: ignore[arg-type]  # as they came
+
+    def renew(self, *args: object) -> list[QueuedCommand]:
+        if self.failed_renewals:
+            self.failed_renewals -= 1
+            raise StoreError("PostgreSQL does not answer")
+        return super().renew(*args)  # type: ignore[arg-type]  # as they came
 
 
 def one_playbook(text: str) -> Bundle:
@@ -111,6 +121,10 @@ def test_work_that_a_failed_write_opened_is_handed_out_after_the_next(failure: s
     async def run() -> None:
         store = FailingStore()
         async with Driven(store) as driven:
+            driven.driver.lease_seconds = (
+                0.2  # what was written belongs to the worker as long as that, though nobody knows
+            )
+            driven.driver.leases.seconds = 0.2  # what was written is this worker's until then, and nobody knows
             worker = await driven.join()
             setattr(store, failure, 1)
             await asyncio.wait_for(driven.driver.start(one_playbook(CHILD), {}, {}), 30)
@@ -143,6 +157,53 @@ def test_a_worker_that_comes_while_the_store_fails_stays_and_gets_work_when_it_a
             worker = await driven.join()
             assert store.failed_claims == 0
             assert (await driven.command(worker)).step == "start"
+
+    asyncio.run(asyncio.wait_for(run(), 120))
+
+
+class QueuedSocket:
+    """The connection of a worker that a test plays."""
+
+    def __init__(self) -> None:
+        self.to_server: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        self.to_worker: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def receive_bytes(self) -> bytes:
+        message = await self.to_server.get()
+        if message is None:
+            raise WebSocketDisconnect
+        return encode(message)
+
+    async def send_bytes(self, data: bytes) -> None:
+        self.to_worker.put_nowait(decode(data))
+
+    async def close(self, code: int = 1000, reason: str | None = None) -> None:
+        raise AssertionError(f"the connection was closed: {reason}")
+
+
+@pytest.mark.parametrize("failure", ["failed_renewals", "failed_claims", "failures_before"])
+def test_a_store_that_fails_costs_a_worker_neither_its_connection_nor_its_lease(failure: str) -> None:
+    async def run() -> None:
+        store = FailingStore()
+        async with Driven(store) as driven:
+            socket = QueuedSocket()
+            exchange = asyncio.create_task(exchange_messages(driven.driver, socket))
+            socket.to_server.put_nowait({"worker": "one", "pools": ["default"], "slots": 1})
+            id = await driven.driver.start(one_playbook(CHILD), {}, {})
+            work: Work = from_data((await socket.to_worker.get())["commands"][0]["work"])
+            lease = {"execution_id": id, "run": work.run, "iteration": work.iteration, "lease": work.lease}
+            setattr(store, failure, 3)
+            report = {**lease, "number": 1, "events": [list(Event("step.done", {"result": 7}, work.run))]}
+            socket.to_server.put_nowait({"beat": 1, "held": [lease], "reports": [report]})
+            answers: list[list[Any]] = []
+            while not answers:
+                answers += (await socket.to_worker.get())["answers"]
+            assert answers == [[1, True]]
+            socket.to_server.put_nowait(None)
+            await exchange
+            events = [recorded.event.name for recorded in store.events(id)]
+            assert events.count("step.done") == 1
+            assert events.count("step.scheduled") == 1
 
     asyncio.run(asyncio.wait_for(run(), 120))
 

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import cast
@@ -113,12 +112,3 @@ class ForkedCluster(Cluster):
         )
         process.start()
         return cast("subprocess.Popen[bytes]", ForkedProcess(process)), out
-
-
-def wait_until(condition: object, seconds: float = 60.0) -> None:
-    """Wait until a function returns something true."""
-    assert callable(condition)
-    give_up = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < give_up, "it does not happen"
-        time.sleep(0.02)

@@ -13,7 +13,7 @@ from noetlvm.conformance.databases import PostgresProcess
 from noetlvm.data.encoding import decode
 from noetlvm.results.nats_object import NatsObjectResults
 from tests.servers import nats_server
-from tests.whole.chaos.forked import wait_until
+from tests.waiting import wait_until
 from tests.whole.service.processes import cluster, run_to_end, wait_for
 
 GATED = b"""\

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from noetlvm.client import Client
-from tests.whole.chaos.forked import wait_until
+from tests.waiting import wait_until
 from tests.whole.service.processes import wait_for
 
 PATIENCE_SECONDS = 120

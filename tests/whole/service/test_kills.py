@@ -21,8 +21,9 @@ import pytest
 from noetlvm.conformance.cluster import Cluster, running
 from noetlvm.conformance.databases import NatsProcess, PostgresProcess
 from noetlvm.conformance.service_runs import opened_for_reading
+from tests.waiting import wait_until
 from tests.whole.chaos.databases import postgres_and_nats
-from tests.whole.chaos.forked import ForkedCluster, wait_until
+from tests.whole.chaos.forked import ForkedCluster
 from tests.whole.chaos.load import Load
 
 KILLS = int(os.environ.get("SERVICE_KILLS", "200"))

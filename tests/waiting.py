@@ -1,0 +1,35 @@
+"""Wait for something that a test cannot be notified of, such as what another process does.
+
+How long it takes does not matter: the limit only turns a hang into a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+PATIENCE_SECONDS = 120.0
+INTERVAL_SECONDS = 0.01
+
+
+def wait_until(holds: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait until a condition holds."""
+    give_up = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < give_up, f"it does not hold after {seconds:g} seconds"
+        time.sleep(INTERVAL_SECONDS)  # between two looks
+
+
+async def until(holds: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait until a condition holds, while other tasks run."""
+    give_up = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < give_up, f"it does not hold after {seconds:g} seconds"
+        await asyncio.sleep(INTERVAL_SECONDS)  # between two looks
+
+
+async def turns(count: int = 1) -> None:
+    """Let the other tasks of the event loop run that are ready, and those that they make ready, so many times."""
+    for _ in range(count):
+        await asyncio.sleep(0)  # one turn of the event loop
