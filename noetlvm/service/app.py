@@ -24,7 +24,7 @@ from noetlvm.service.page_api import page_router, pictures_router
 from noetlvm.service.playbooks_api import playbooks_router
 from noetlvm.service.problems import ProblemError, UnexpectedErrors, answer_with_problems, documented
 from noetlvm.service.tokens_api import tokens_router
-from noetlvm.service.waits import Waits
+from noetlvm.service.waits import OpenWaits
 from noetlvm.service.worker_api import worker_router
 from noetlvm.store.interface import Execution
 
@@ -107,7 +107,7 @@ def service_app(driver: Driver, access: TokenAccess | None = None) -> FastAPI:
     )
     app.state.driver = driver
     app.state.access = access
-    app.state.waits = waits = Waits(access)
+    app.state.waits = waits = OpenWaits(access)
     app.state.metrics = metrics = Metrics(driver)
     app.add_middleware(BodyLimits)
     app.add_middleware(UnexpectedErrors)

@@ -40,7 +40,7 @@ from noetlvm.service.models import (
 )
 from noetlvm.service.playbooks_api import driver_of
 from noetlvm.service.problems import ProblemError, documented, worded
-from noetlvm.service.waits import WaitEndedError, Waits
+from noetlvm.service.waits import OpenWaits, WaitEndedError
 from noetlvm.store.interface import Execution, StoreError
 from noetlvm.testing.log import state_view
 
@@ -251,7 +251,7 @@ async def follow_events(
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
-async def _while_allowed(waits: Waits, token: str, stream: AsyncIterator[str]) -> AsyncIterator[str]:
+async def _while_allowed(waits: OpenWaits, token: str, stream: AsyncIterator[str]) -> AsyncIterator[str]:
     try:
         while text := await waits.run(token, anext(stream, "")):
             yield text

@@ -29,7 +29,7 @@ class WaitEndedError(Exception):
         self.is_revoked = reason == REVOKED
 
 
-class Waits:
+class OpenWaits:
     """Everything that lasts as long as a client likes."""
 
     def __init__(self, access: TokenAccess) -> None:

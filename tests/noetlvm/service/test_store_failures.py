@@ -121,9 +121,6 @@ def test_work_that_a_failed_write_opened_is_handed_out_after_the_next(failure: s
     async def run() -> None:
         store = FailingStore()
         async with Driven(store) as driven:
-            driven.driver.lease_seconds = (
-                0.2  # what was written belongs to the worker as long as that, though nobody knows
-            )
             driven.driver.leases.seconds = 0.2  # what was written is this worker's until then, and nobody knows
             worker = await driven.join()
             setattr(store, failure, 1)

@@ -16,7 +16,7 @@ from noetlvm.client import Client, ServiceError
 from noetlvm.data.encoding import encode
 from noetlvm.service import access, web_server
 from noetlvm.service.tokens import CreatedToken, create_token
-from noetlvm.service.waits import WaitEndedError, Waits
+from noetlvm.service.waits import OpenWaits, WaitEndedError
 from noetlvm.store.interface import StoreError
 from tests.noetlvm.service.test_remote_worker import Served, served, start
 from tests.waiting import wait_until
@@ -150,7 +150,7 @@ def test_a_token_that_is_revoked_elsewhere_ends_what_waits_at_the_next_look(monk
     tokens.answers = [frozenset({"read"}), StoreError("PostgreSQL does not answer"), frozenset()]
 
     async def run() -> None:
-        waits = Waits(tokens)  # type: ignore[arg-type]  # as far as it is used
+        waits = OpenWaits(tokens)  # type: ignore[arg-type]  # as far as it is used
         watch = asyncio.create_task(waits.watch())
         with pytest.raises(WaitEndedError, match="revoked"):
             await waits.run("nvt_a_b", asyncio.Event().wait())
@@ -162,7 +162,7 @@ def test_a_token_that_is_revoked_elsewhere_ends_what_waits_at_the_next_look(monk
 
 def test_nothing_begins_to_wait_at_a_server_that_stops() -> None:
     async def run() -> None:
-        waits = Waits(Tokens())  # type: ignore[arg-type]  # as far as it is used
+        waits = OpenWaits(Tokens())  # type: ignore[arg-type]  # as far as it is used
         waits.stop()
         with pytest.raises(WaitEndedError, match="stopping"):
             await waits.run("nvt_a_b", asyncio.Event().wait())
@@ -181,7 +181,7 @@ def test_what_waits_gives_its_result_and_ends_with_its_client() -> None:
         return "done"
 
     async def run() -> None:
-        waits = Waits(Tokens())  # type: ignore[arg-type]  # as far as it is used
+        waits = OpenWaits(Tokens())  # type: ignore[arg-type]  # as far as it is used
         event = asyncio.Event()
         event.set()
         assert await waits.run("nvt_a_b", lasting(event)) == "done"
