@@ -1,4 +1,4 @@
-"""A small HTTP server for the examples: pages of orders, hotel rooms, jobs, files, and an address that fails at first.
+"""A small HTTP server for the examples: orders, payments, hotel rooms, jobs, files, an address that fails at first.
 
 Run a playbook against it: python examples/server.py noetlvm run examples/retry.yaml
 Or let it run in a terminal of its own: python examples/server.py
@@ -18,11 +18,31 @@ from urllib.parse import parse_qs, urlsplit
 
 PORT = 8765
 RECORDS = {"/orders": 230, "/refunds": 70}
+OPEN_ORDERS = 12
 ROOMS = {"Lutetia": 3, "Ritz": 4, "Grand": 2}
 POLLS = 3
 """How often a job is asked for until it is done."""
 
 Answer = tuple[int, Any]
+
+
+class Ledger:
+    """The charges of a payment service: one for each idempotency key, however often it is requested."""
+
+    def __init__(self, watch: Callable[[int, bool], None] = lambda order, is_repeated: None) -> None:
+        self.charges: dict[str, int] = {}
+        self.repeated: list[int] = []
+        self.watch = watch
+        """Called for each request, with its order, before the answer: it may delay that."""
+        self._lock = threading.Lock()
+
+    def charge(self, key: str, order: int) -> None:
+        with self._lock:
+            is_repeated = key in self.charges
+            self.charges[key] = order
+            if is_repeated:
+                self.repeated.append(order)
+        self.watch(order, is_repeated)
 
 
 class Examples(BaseHTTPRequestHandler):
@@ -31,12 +51,14 @@ class Examples(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     seen: ClassVar[Counter[str]] = Counter()
     lock = threading.Lock()
+    ledger = Ledger()
+    received: bytes = b""
 
     def do_GET(self) -> None:
         self._answer()
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.received = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self._answer()
 
     def log_message(self, format: str, *args: object) -> None:
@@ -69,6 +91,16 @@ class Examples(BaseHTTPRequestHandler):
         items = [{"id": at + 1, "amount": (at * 37) % 100} for at in range(first, last)]
         return 200, {"items": items, "paging": {"page": number, "hasMore": last < total}}
 
+    def open_orders(self, _path: str, _query: dict[str, str]) -> Answer:
+        """The orders that are to be paid."""
+        return 200, [{"id": at + 1, "amount": 10 + (at * 37) % 50} for at in range(OPEN_ORDERS)]
+
+    def charge(self, _path: str, _query: dict[str, str]) -> Answer:
+        """Charge an order, once for each idempotency key."""
+        order = json.loads(self.received)
+        self.ledger.charge(self.headers["Idempotency-Key"], order["id"])
+        return 200, {"amount": order["amount"]}
+
     def rooms(self, _path: str, query: dict[str, str]) -> Answer:
         """The rooms of a hotel."""
         hotel = query.get("hotel", "")
@@ -96,6 +128,8 @@ class Examples(BaseHTTPRequestHandler):
 ROUTES: dict[str, Callable[[Examples, str, dict[str, str]], Answer]] = {
     "/orders": Examples.page,
     "/refunds": Examples.page,
+    "/open-orders": Examples.open_orders,
+    "/charges": Examples.charge,
     "/rooms": Examples.rooms,
     "/files": Examples.file,
     "/unstable": Examples.unstable,
@@ -103,9 +137,17 @@ ROUTES: dict[str, Callable[[Examples, str, dict[str, str]], Answer]] = {
 }
 
 
-def start(port: int = 0) -> ThreadingHTTPServer:
+class Server(ThreadingHTTPServer):
+    """A client that is gone before it has its answer is no error here: `make demo` kills one."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+def start(port: int = 0) -> Server:
     """Serve in the background, on any free port if none is named."""
-    server = ThreadingHTTPServer(("127.0.0.1", port), Examples)
+    server = Server(("127.0.0.1", port), Examples)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 
@@ -117,7 +159,7 @@ def main() -> int:
         server = start()
         address = f"api_url=http://127.0.0.1:{server.server_port}"
         return subprocess.run([*command, "--set", address], check=False).returncode
-    server = ThreadingHTTPServer(("127.0.0.1", PORT), Examples)
+    server = Server(("127.0.0.1", PORT), Examples)
     print(f"serving on http://127.0.0.1:{PORT}; Ctrl-C ends it", flush=True)
     try:
         server.serve_forever()
