@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the code: rules, tools, expressions, events, instructions, commands.
+"""Writes what is made from the code: pages on rules, tools, expressions, events, instructions, commands; pictures.
 
 `python docs/generate.py` writes them; `--check` fails where one is stale, and shows the lines. The code is that of the
 checkout that this file is in, whichever environment runs it.
@@ -13,8 +13,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
+from functools import partial
 from importlib import import_module
 from itertools import chain, pairwise
 from pathlib import Path
@@ -27,6 +28,11 @@ from noetlc.assembly.lexer import CHOICES
 from noetlc.cli.app import PROGRAM as COMPILER
 from noetlc.compile import COMPILER_CODES
 from noetlc.finding import TOPICS, Severity
+from noetlc.graph.analyse import analyse
+from noetlc.graph.formats.palette import DARK, LIGHT, style_in
+from noetlc.graph.formats.svg import svg
+from noetlc.graph.picture import draw, picture_of
+from noetlc.graph.reading import read_nets
 from noetlc.migrate.constructs import CONSTRUCTS, Effect
 from noetlc.migrate.dialect import TITLES, Dialect
 from noetlc.rules.catalogue import all_rules
@@ -587,7 +593,7 @@ the next process.
 | `service/driver`, `hub`, `worker_api`: messages of workers, leases, reports | the WebSocket, with latency |
 | `service/remote_worker`, `worker/pipeline_run` | tools: outcome and duration follow from the seed |
 | `engine` (`--embedded`): resume, retry, requests of other processes | the process that calls the engine |
-| `rounds`, `machine`, the memory store | faults of the store: a call fails or blocks, a transaction is the last one |
+| `server`, `machine`, the memory store | faults of the store: a call fails or blocks, a transaction is the last one |
 | asyncio code | the event loop: time passes only when no callback is ready; a stopped process runs nothing |
 
 The HTTP routes, PostgreSQL, SQLite and NATS are not simulated; tests with real processes cover them
@@ -677,6 +683,12 @@ def _share(report: dict[str, Any], kind: str) -> str:
     return f"{report['faults'][kind]['share']} %" if is_there else ""
 
 
+def net_picture(colours: Mapping[str, str]) -> str:
+    """Return what `noetlc graph` draws of the README's example, in one set of colours: a page selects the picture."""
+    (net,) = read_nets(str(FOLDER.parent / "examples" / "orders.yaml")).nets
+    return svg(draw(picture_of(analyse(net))), title=net.name, style=style_in(colours))
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits_page,
     "rules.md": rules_page,
@@ -689,6 +701,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "migrate.md": migrate_page,
     "configuration.md": configuration_page,
     "simulation.md": simulation_page,
+    "net-light.svg": partial(net_picture, LIGHT),
+    "net-dark.svg": partial(net_picture, DARK),
 }
 
 
@@ -711,7 +725,7 @@ def main() -> None:
     check = parser.parse_args().check
     stale = []
     for name, make in PAGES.items():
-        text = MADE_BY + make().rstrip("\n") + "\n"
+        text = (MADE_BY if name.endswith(".md") else "") + make().rstrip("\n") + "\n"
         path = FOLDER / name
         if not check:
             path.write_text(text, encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,8 +20,9 @@ def run(command: str, folder: Path) -> str:
     program, *rest = shlex.split(command)
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "NOETLC_CACHE": str(folder / "cache")}
     environment["PYTHONPATH"] = str(ROOT)
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        [sys.executable, "-m", program, *rest],
+        [sys.executable, *([] if program == "python" else ["-m", program]), *rest],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
@@ -51,7 +53,8 @@ def executed(text: str, folder: Path) -> str:
 @pytest.mark.parametrize(
     ("name", "files"),
     [
-        ("README.md", ["orders.yaml", "hello.yaml", "count.yaml"]),
+        ("README.md", []),
+        ("docs/getting-started.md", ["orders.yaml", "hello.yaml", "count.yaml"]),
         ("docs/keychain.md", ["shop.yaml"]),
         ("docs/graph.md", ["poll.yaml"]),
     ],
@@ -65,6 +68,7 @@ def test_a_page_shows_what_the_commands_print(
     assert [file for file, _ in saved] == files
     for file, content in saved:
         (tmp_path / file).write_text(content, encoding="utf-8")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     now = executed(text, tmp_path)
     for example in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         subprocess.run([sys.executable, "-c", example], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, check=True)
@@ -73,10 +77,31 @@ def test_a_page_shows_what_the_commands_print(
     assert page.read_text(encoding="utf-8") == now
 
 
+def test_the_readme_is_read_in_two_minutes_and_says_how_to_test() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.encode()) < 6_000
+    assert "make test" in text
+    assert "\nmake test\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_list_of_pages_is_complete() -> None:
+    text = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "README.md"]
+    assert [name for name in pages if f"]({name})" not in text] == []
+
+
+def test_every_picture_of_a_page_exists() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    pictures = re.findall(r'src(?:set)?="([^"]+)"', text)
+    assert len(pictures) == 2
+    assert [name for name in pictures if not (ROOT / name).is_file()] == []
+
+
 def test_every_link_between_pages_leads_to_a_file_and_a_heading() -> None:
     pages = [
         ROOT / "README.md",
         ROOT / "CHANGELOG.md",
+        ROOT / "CONTRIBUTING.md",
         ROOT / "conformance" / "README.md",
         *(ROOT / "docs").glob("*.md"),
     ]

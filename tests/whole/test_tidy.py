@@ -56,7 +56,8 @@ def _files_of(package: str) -> list[Path]:
 
 def _pages() -> list[Path]:
     """Return the pages that people read, but the one that lists these words."""
-    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "conformance/README.md", *(ROOT / "docs").glob("*.md")]
+    beside = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "conformance/README.md")
+    pages = [*(ROOT / name for name in beside), *(ROOT / "docs").glob("*.md")]
     return [page for page in pages if page.name != "style.md"]
 
 

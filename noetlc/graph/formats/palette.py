@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -33,11 +34,13 @@ def asset(name: str) -> str:
 
 @cache
 def standalone_style() -> str:
+    """Return the picture's style in the colours that the viewer prefers."""
+    return f"{style_in(LIGHT)}@media (prefers-color-scheme: dark) {{\n{style_in(DARK)}}}\n"
+
+
+def style_in(colours: Mapping[str, str]) -> str:
     """Return the picture's style with colours written out: many a viewer of SVG files does not support variables."""
-    css = asset("picture.css")
-    light = _NAME.sub(lambda name: LIGHT[name[1]], css)
-    dark = _NAME.sub(lambda name: DARK[name[1]], css)
-    return f"{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
+    return _NAME.sub(lambda name: colours[name[1]], asset("picture.css"))
 
 
 def variables() -> str:
