@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: audit chaos demo kill mutants test test-all test-long check format bench docs update wheel fuzz oracle clean
 
-demo: $(READY)  ## Lint a playbook full of mistakes; compile, run and look at one that reads an API page by page.
+demo: $(READY)  ## Find mistakes, kill a run and resume it, and draw the way that its tokens took.
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)  ## Run the tests, without those that are long by nature.
@@ -59,8 +59,7 @@ wheel: $(READY)  ## Build the wheel and lint a file with it in a clean environme
 	$(BIN)/python .ci/wheel_smoke.py
 
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check]'
+	@$(PYTHON) .ci/set_up.py $(VENV)
 	@touch $@
 
 clean:

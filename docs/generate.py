@@ -593,7 +593,7 @@ the next process.
 | `service/driver`, `hub`, `worker_api`: messages of workers, leases, reports | the WebSocket, with latency |
 | `service/remote_worker`, `worker/pipeline_run` | tools: outcome and duration follow from the seed |
 | `engine` (`--embedded`): resume, retry, requests of other processes | the process that calls the engine |
-| `server`, `machine`, the memory store | faults of the store: a call fails or blocks, a transaction is the last one |
+| `rounds`, `machine`, the memory store | faults of the store: a call fails or blocks, a transaction is the last one |
 | asyncio code | the event loop: time passes only when no callback is ready; a stopped process runs nothing |
 
 The HTTP routes, PostgreSQL, SQLite and NATS are not simulated; tests with real processes cover them

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -296,13 +297,9 @@ def _read_tables(path: Path) -> Grammar | None:
 
 
 def _save_tables(path: Path, tables: dict[str, Any]) -> None:
-    """Write through a temporary file so that a reader never sees half of it; a read-only cache is not an error."""
-    import tempfile
+    """Store tables for the next process. A cache that cannot be written is not an error."""
+    from noetlc.files import write_atomically
 
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            json.dump(tables, file, sort_keys=True)
-        Path(file.name).replace(path)
-    except OSError:
-        return
+        write_atomically(str(path), json.dumps(tables, sort_keys=True).encode())

@@ -33,6 +33,7 @@ EXTRAS = {
     "nats": "nats",
     "opentelemetry": "otel",
     "prometheus_client": "server",
+    "psutil": "conformance",
     "psycopg": "postgres",
     "uvicorn": "server",
     "websockets": "server",

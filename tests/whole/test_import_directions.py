@@ -30,8 +30,9 @@ LAYERS = {
         ("__main__",),
     ),
     "noetlc": (
+        ("files",),
         ("syntax",),
-        ("finding", "assembly", "files"),
+        ("finding", "assembly"),
         ("migrate",),
         ("analysis",),
         ("canon",),
