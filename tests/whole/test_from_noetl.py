@@ -34,14 +34,3 @@ def test_every_finding_of_the_page_exists() -> None:
     codes = set(re.findall(r"\bP\d{3}\b", PAGE))
     assert len(codes) >= 6
     assert codes <= set(rules_by_code())
-
-
-VARIABLE = re.compile(r"\"((?:NOETLC|NOETLVM)_[A-Z]+|NO_COLOR)\"")
-
-
-def test_every_environment_variable_that_the_code_reads_is_listed() -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    sources = [path for program in ("noetlc", "noetlvm") for path in (ROOT / program).rglob("*.py")]
-    read = {name for path in sources for name in VARIABLE.findall(path.read_text(encoding="utf-8"))}
-    assert {"NOETLVM_DB", "NOETLVM_INPUTS", "NO_COLOR"} <= read
-    assert [name for name in sorted(read) if f"`{name}`" not in page] == []

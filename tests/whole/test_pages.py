@@ -84,6 +84,18 @@ def test_the_readme_is_read_in_two_minutes_and_says_how_to_test() -> None:
     assert "\nmake test\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_every_target_of_make_that_a_page_names_exists(name: str) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = set(
+        re.findall(
+            r"\bmake ([a-z]+(?:-[a-z]+)*)(?=`|\s{2,}#|$)", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE
+        )
+    )
+    assert "test" in named
+    assert [target for target in sorted(named) if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+
+
 def test_the_list_of_pages_is_complete() -> None:
     text = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     pages = [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "README.md"]
