@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: audit chaos demo kill mutants test test-all test-long check format bench docs update wheel fuzz oracle clean
+.PHONY: audit chaos demo kill mutants test test-all test-long test-short test-versions check format bench docs update wheel fuzz oracle clean
 
 demo: $(READY)  ## Find mistakes, kill a run and resume it, and draw the way that its tokens took.
-	@$(BIN)/python examples/demo.py
+	@.ci/timed $@ '$(BIN)/python examples/demo.py'
 
 test: $(READY)  ## Run the tests, without those that are long by nature.
 	@.ci/timed $@ '$(PYTEST) -m "not long"'
@@ -18,45 +18,47 @@ test-long: $(READY)  ## Run the long tests: kill campaigns, chaos, mutants, larg
 
 test-all: test test-long  ## Run all tests.
 
+test-short: $(READY)  ## Run the tests that notice another version of Python or of a package; about a minute.
+	@.ci/timed $@ '$(PYTEST) -m "not long" @tests/short.txt'
+
+test-versions: $(READY)  ## Run these with the other versions of Python that are here, and with the lowest of packages.
+	@.ci/timed $@ '$(BIN)/python .ci/versions.py'
+
 kill: $(READY)  ## Kill -9 engines, servers, workers, PostgreSQL and NATS 4,000 times: make kill KILLS=10000
-	KILL_SEEDS=200 SERVICE_KILLS=$(or $(KILLS),2000) $(PYTEST) tests/whole/kill tests/whole/service/test_kills.py
+	@.ci/timed $@ 'KILL_SEEDS=200 SERVICE_KILLS=$(or $(KILLS),2000) $(PYTEST) tests/whole/kill tests/whole/service/test_kills.py'
 
 chaos: $(READY)  ## Faults of every kind on real processes, histories checked: make chaos SECONDS=600 SEED=7
-	$(BIN)/python -m tests.whole.chaos --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1)
+	@.ci/timed $@ '$(BIN)/python -m tests.whole.chaos --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1)'
 
 mutants: $(READY)  ## Small changes to noetlvm/machine, one at a time; prints what nothing notices: make mutants SAMPLE=100
-	$(BIN)/python -m tests.whole.mutation --jobs 2 $(if $(SAMPLE),--sample $(SAMPLE))
+	@.ci/timed $@ '$(BIN)/python -m tests.whole.mutation --jobs 2 $(if $(SAMPLE),--sample $(SAMPLE))'
 
 audit: $(READY)  ## Predicted results, sandbox, hostile input, secrets, templates, mutants, kills: make audit TIMES=10
-	$(BIN)/python -m tests.whole.audit --times $(or $(TIMES),1)
+	@.ci/timed $@ '$(BIN)/python -m tests.whole.audit --times $(or $(TIMES),1)'
 
 check: $(READY)  ## Format, lint, types, stale docs.
 	@.ci/timed $@ '$(BIN)/ruff format --check .' '$(BIN)/ruff check .' $(BIN)/mypy '$(BIN)/python docs/generate.py --check'
 
 format: $(READY)
-	$(BIN)/ruff format .
-	$(BIN)/ruff check --fix .
+	@.ci/timed $@ '$(BIN)/ruff format .' '$(BIN)/ruff check --fix .'
 
 bench: $(READY)  ## Measure speed beside peers; prints a table and writes bench/results/*.json.
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
-	$(BIN)/python bench/run.py
+	@.ci/timed $@ '$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[bench]"' '$(BIN)/python bench/run.py'
 
 docs: $(READY)  ## Write the generated pages, and what the commands in other pages print.
-	$(BIN)/python docs/generate.py
-	$(BIN)/python -m pytest -n 0 --update tests/whole/test_pages.py
+	@.ci/timed $@ '$(BIN)/python docs/generate.py' '$(BIN)/python -m pytest -n 0 --update tests/whole/test_pages.py'
 
 update: $(READY)  ## Rewrite golden files from what the code does now; read the diff before you commit it.
-	$(BIN)/python -m pytest --update
-	$(BIN)/python docs/generate.py
+	@.ci/timed $@ '$(BIN)/python -m pytest --update' '$(BIN)/python docs/generate.py'
 
 fuzz: $(READY)  ## Mutate bundles for as long as one likes: make fuzz COUNT=1000000 SEED=7
-	$(BIN)/python -m tests.whole.fuzz.bundles --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
+	@.ci/timed $@ '$(BIN)/python -m tests.whole.fuzz.bundles --count $(or $(COUNT),20000) --seed $(or $(SEED),1)'
 
 oracle: $(READY)  ## Compare generated expressions with Jinja2: make oracle COUNT=100000 SEED=7
-	$(BIN)/python -m tests.whole.oracle.expressions --count $(or $(COUNT),100000) --seed $(or $(SEED),1)
+	@.ci/timed $@ '$(BIN)/python -m tests.whole.oracle.expressions --count $(or $(COUNT),100000) --seed $(or $(SEED),1)'
 
 wheel: $(READY)  ## Build the wheel and lint a file with it in a clean environment.
-	$(BIN)/python .ci/wheel_smoke.py
+	@.ci/timed $@ '$(BIN)/python .ci/wheel_smoke.py'
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) .ci/set_up.py $(VENV)
