@@ -40,7 +40,7 @@ from noetlc.rules.rule import Rule
 from noetlc.settings import KEYS
 from noetlvm.bytecode import limits
 from noetlvm.bytecode.codec import layout
-from noetlvm.bytecode.codec.container import FORMAT_MAJOR, FORMAT_MINOR, MAGIC, REQUIRED, SECTIONS
+from noetlvm.bytecode.codec.container import CHECKSUM_BYTES, FORMAT_MAJOR, FORMAT_MINOR, MAGIC, REQUIRED, SECTIONS
 from noetlvm.bytecode.codec.malformed import MALFORMED
 from noetlvm.bytecode.isa import ISA_VERSION, OPCODES, Area, Opcode, Operand
 from noetlvm.bytecode.verify.operands import INVALID
@@ -244,19 +244,25 @@ def bundle_format_page() -> str:
             ("4", f"magic: `{MAGIC.hex(' ')}`"),
             (
                 "1",
-                f"major version of the format: {FORMAT_MAJOR}. A reader refuses any other and advises to compile again",
+                f"major version of the format: {FORMAT_MAJOR}. A reader also reads 4, which has no checksum, "
+                "refuses any other and advises to compile again",
             ),
             ("1", f"minor version of the format: {FORMAT_MINOR}. A reader accepts any"),
             ("1", f"instruction set: {ISA_VERSION}. A reader refuses any other"),
-            ("1", "reserved: 0"),
+            ("1", f"length of the checksum: {CHECKSUM_BYTES[FORMAT_MAJOR]}; in format 4: 0"),
             ("LEB128", f"number of sections, at most {limits.SECTIONS_MAX}"),
             ("…", "for each section: its number and its length in LEB128, then its payload"),
+            (
+                str(CHECKSUM_BYTES[FORMAT_MAJOR]),
+                "checksum: the SHA-256 of all bytes before it. A reader checks it first",
+            ),
         ),
     )
     page += "Sections are in the order of their numbers, each at most once. "
     page += "A reader skips an unknown section with an odd "
     page += "number and refuses one with an even number. The id of a bundle is the SHA-256 of the header and of all "
-    page += "sections but `debug`, so that `noetlc strip` does not change it.\n\n"
+    page += "sections but `debug`, so that `noetlc strip` does not change it. For the id, the header is that of format "
+    page += "4, so that a program has the same id in both formats.\n\n"
     page += table(
         ("number", "section", "required"),
         ((str(number), f"`{name}`", "yes" if name in REQUIRED else "") for name, number in SECTIONS.items()),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from noetlvm.bytecode.codec.container import bundle_id, sections
+from noetlvm.bytecode.codec.container import bundle_id, checksum, sections
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.program import ExpressionCode, Instruction, PlaybookCode, Program, Transition, addresses
 from noetlvm.bytecode.verify.operands import count_taken
@@ -19,6 +19,7 @@ def inspect(program: Program, data: bytes) -> dict[str, Any]:
         "id": bundle_id(data),
         "instruction_set": ISA_VERSION,
         "bytes": len(data),
+        "checksum": checksum(data),
         "sections": {section.id: section.payload[1] - section.payload[0] for section in sections(data)},
         "instructions": sum(len(address.code) for address in addresses(program)),
         "files": list(program.debug.files) if program.debug else None,
@@ -120,6 +121,7 @@ def table(summary: dict[str, Any]) -> str:
     parts = [
         f"bundle        {summary['id'][:16]}, instruction set {summary['instruction_set']}",
         f"size          {summary['bytes']:,} bytes, {summary['instructions']:,} instructions",
+        f"checksum      {(summary['checksum'] or 'none: format 4')[:16]}",
         f"debug map     {', '.join(summary['files']) if summary['files'] else 'stripped'}",
         "",
         *_columns([("section", "bytes"), *((name, f"{size:,}") for name, size in summary["sections"].items())]),

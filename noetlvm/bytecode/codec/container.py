@@ -1,9 +1,11 @@
-"""The container of a bundle: a header, then numbered sections. It is independent of their contents.
+"""The container of a bundle: a header, numbered sections, a checksum. It is independent of the sections' contents.
 
-Eight bytes of header: magic, format major and minor, instruction set, a reserved zero. Then how many sections there
-are, so that a bundle that was cut short is never a good one, and for each its number, its length and its payload, the
-former in LEB128. Sections stand in the order of their numbers. One that holds nothing is left out, and one that this
-version does not know is skipped if its number is odd. A reader reads its own major version and any minor one.
+Eight bytes of header: magic, format major and minor, instruction set, length of the checksum. Then the number of
+sections, so that a bundle that was cut short is never a good one, and for each its number, its length and its payload,
+the former in LEB128. Sections stand in the order of their numbers. One that holds nothing is left out, and one that
+this version does not know is skipped if its number is odd. The last bytes are the SHA-256 of all bytes before them.
+
+A reader reads format 4, which has no checksum, and any minor version.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, SECTIONS_MAX
 from noetlvm.record import Record
 
 MAGIC = b"\x7fNBC"
-FORMAT_MAJOR = 4
+FORMAT_MAJOR = 5
 FORMAT_MINOR = 0
-HEADER = MAGIC + bytes((FORMAT_MAJOR, FORMAT_MINOR, ISA_VERSION, 0))
+CHECKSUM_BYTES = {4: 0, FORMAT_MAJOR: 32}
+"""By major version that is read: the length of the checksum."""
+HEADER = MAGIC + bytes((FORMAT_MAJOR, FORMAT_MINOR, ISA_VERSION, CHECKSUM_BYTES[FORMAT_MAJOR]))
 
 DEBUG = "debug"
 SECTIONS: dict[str, int] = {
@@ -55,14 +59,14 @@ def frame(payloads: Iterable[tuple[str, bytes]]) -> bytes:
     """Make a bundle of sections, which come in their order."""
     from noetlvm.bytecode.codec import writer
 
-    frames = [writer.count(SECTIONS[id]) + writer.block(payload) for id, payload in payloads]
-    return HEADER + writer.count(len(frames)) + b"".join(frames)
+    return _joined(HEADER, [writer.count(SECTIONS[id]) + writer.block(payload) for id, payload in payloads])
 
 
 def sections(data: bytes) -> tuple[Section, ...]:
-    """Find the sections of a bundle, unknown ones included, and check the header and the order of the known ones."""
+    """Find the sections of a bundle, unknown ones included; check header, checksum and the order of the known ones."""
     reader = ByteReader(data[: BUNDLE_BYTES_MAX + 1], _CONTAINER)
     _check_header(reader)
+    _check_sum(reader)
     count = reader.count("the number of sections")
     if count > SECTIONS_MAX:
         reader.fail(MalformedCode.TOO_MUCH, f"a bundle has at most {SECTIONS_MAX} sections, not {count}", len(HEADER))
@@ -76,19 +80,37 @@ def sections(data: bytes) -> tuple[Section, ...]:
     return tuple(found.values())
 
 
+def checksum(data: bytes) -> str | None:
+    """Return the checksum of a bundle that `sections` accepts; None for a format without one."""
+    length = data[len(HEADER) - 1]
+    return data[-length:].hex() if length else None
+
+
 def bundle_id(data: bytes) -> str:
-    """Return the id of a bundle: the SHA-256 of everything but the debug section."""
+    """Return the id of a bundle: the SHA-256 of everything but the debug section and the checksum.
+
+    The header counts as that of format 4, so that a program has the same id in both formats.
+    """
     from hashlib import sha256
 
-    return sha256(data[: len(HEADER)] + b"".join(_frames_without_debug(data))).hexdigest()
+    frames = _frames_without_debug(data)
+    major, length = len(MAGIC), len(HEADER) - 1
+    return sha256(data[:major] + b"\4" + data[major + 1 : length] + b"\0" + b"".join(frames)).hexdigest()
 
 
 def strip(data: bytes) -> bytes:
     """Return the bundle without its debug section. Its id stays the same."""
+    return _joined(data[: len(HEADER)], _frames_without_debug(data))
+
+
+def _joined(header: bytes, frames: list[bytes]) -> bytes:
+    """Return a bundle of framed sections, with the checksum that its header announces."""
+    from hashlib import sha256
+
     from noetlvm.bytecode.codec import writer
 
-    frames = _frames_without_debug(data)
-    return data[: len(HEADER)] + writer.count(len(frames)) + b"".join(frames)
+    data = header + writer.count(len(frames)) + b"".join(frames)
+    return data + sha256(data).digest()[: header[-1]]
 
 
 def _frames_without_debug(data: bytes) -> list[bytes]:
@@ -105,19 +127,38 @@ def _check_header(reader: ByteReader) -> None:
         reader.fail(MalformedCode.TOO_LARGE, f"a bundle has at most {BUNDLE_BYTES_MAX} bytes")
     if len(data) < len(HEADER):
         reader.fail(MalformedCode.TRUNCATED, "the bytes end inside the header", len(data))
-    major, _minor, instructions, reserved = data[len(MAGIC) : len(HEADER)]
-    if major != FORMAT_MAJOR:
-        reader.fail(MalformedCode.NEWER_FORMAT, _other_version("format", major, FORMAT_MAJOR), 4)
+    major, _minor, instructions, length = data[len(MAGIC) : len(HEADER)]
+    if major not in CHECKSUM_BYTES:
+        reader.fail(MalformedCode.NEWER_FORMAT, _other_version("format", major, [*CHECKSUM_BYTES]), 4)
     if instructions != ISA_VERSION:
-        reader.fail(MalformedCode.NEWER_INSTRUCTIONS, _other_version("instruction set", instructions, ISA_VERSION), 6)
-    if reserved:
-        reader.fail(MalformedCode.RESERVED, f"the header's last byte is reserved and zero, not {reserved}", 7)
+        reader.fail(MalformedCode.NEWER_INSTRUCTIONS, _other_version("instruction set", instructions, [ISA_VERSION]), 6)
+    if length != CHECKSUM_BYTES[major]:
+        wanted = f"{CHECKSUM_BYTES[major]} in format {major}"
+        reader.fail(MalformedCode.RESERVED, f"the header's last byte is {wanted}, not {length}", 7)
+
+
+def _check_sum(reader: ByteReader) -> None:
+    """Refuse a bundle whose bytes changed after it was made, before any of them is decoded."""
+    data, length = reader.data, reader.data[len(HEADER) - 1]
+    end = max(len(data) - length, len(HEADER))
+    if length:
+        from hashlib import sha256
+
+        if sha256(data[:end]).digest() != data[end:]:
+            reader.fail(
+                MalformedCode.CHECKSUM,
+                "the checksum does not match: the file was changed or cut off after it was made; copy it again, or "
+                "compile the playbook again",
+                end,
+            )
+    reader.open(_CONTAINER, 0, end)
     reader.at = len(HEADER)
 
 
-def _other_version(what: str, theirs: int, ours: int) -> str:
-    remedy = "upgrade to a version that does, or " if theirs > ours else ""
-    return f"the bundle has {what} {theirs}, and this version reads {ours}: {remedy}compile the playbook again"
+def _other_version(what: str, theirs: int, ours: list[int]) -> str:
+    remedy = "upgrade to a version that does, or " if theirs > max(ours) else ""
+    read = " and ".join(map(str, ours))
+    return f"the bundle has {what} {theirs}, and this version reads {read}: {remedy}compile the playbook again"
 
 
 def _find_section(reader: ByteReader, found: dict[int, Section]) -> None:

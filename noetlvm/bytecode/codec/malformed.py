@@ -16,6 +16,7 @@ class MalformedCode(StrEnum):
     TOO_LARGE = "M005"
     TRUNCATED = "M006"
     LEFT_OVER = "M007"
+    CHECKSUM = "M008"
     # Values
     WRONG_TYPE = "M010"
     FORBIDDEN_TYPE = "M011"
@@ -68,10 +69,11 @@ MALFORMED: dict[MalformedCode, str] = {
     MalformedCode.NOT_A_BUNDLE: "The file is not a bundle.",
     MalformedCode.NEWER_FORMAT: "The bundle's format is another than this version reads.",
     MalformedCode.NEWER_INSTRUCTIONS: "The bundle's instruction set is another than this version runs.",
-    MalformedCode.RESERVED: "A reserved byte is not zero.",
+    MalformedCode.RESERVED: "The header announces another length of the checksum than the format has.",
     MalformedCode.TOO_LARGE: "The bundle is larger than the limit.",
     MalformedCode.TRUNCATED: "The bytes end before the value does.",
     MalformedCode.LEFT_OVER: "Bytes are left over after the last value.",
+    MalformedCode.CHECKSUM: "The bytes are not those from which the checksum was made.",
     MalformedCode.WRONG_TYPE: "A value is of another type than its place requires.",
     MalformedCode.FORBIDDEN_TYPE: "A type of msgpack that bundles do not use.",
     MalformedCode.PADDED_VALUE: "A value, number or length is written longer than it needs to be.",

@@ -6,14 +6,14 @@ import hashlib
 
 import pytest
 
-from noetlvm.bytecode.codec.container import FORMAT_MAJOR, HEADER, REQUIRED, SECTIONS, bundle_id, sections, strip
+from noetlvm.bytecode.codec.container import FORMAT_MAJOR, REQUIRED, SECTIONS, bundle_id, checksum, sections, strip
 from noetlvm.bytecode.codec.decoder import decode
 from noetlvm.bytecode.codec.encoder import encode
 from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.isa import ISA_VERSION
 from noetlvm.bytecode.limits import BUNDLE_BYTES_MAX, SECTIONS_MAX
 from noetlvm.bytecode.program import DebugMap, MalformedBundleError, Program
-from tests.noetlvm.bytecode.malformed.pieces import GOOD, NUMBERS, header, leb, of, section
+from tests.noetlvm.bytecode.malformed.pieces import GOOD, HEADER, NUMBERS, header, leb, of, sealed, section
 from tests.noetlvm.bytecode.malformed.pieces import sections as good_sections
 from tests.noetlvm.bytecode.programs import playbook, program, step, two_steps, with_debug
 
@@ -31,7 +31,7 @@ def refusal(data: bytes) -> MalformedBundleError:
 
 
 def test_a_bundle_begins_with_magic_and_versions() -> None:
-    assert encode(two_steps())[:8] == b"\x7fNBC" + bytes((FORMAT_MAJOR, 0, ISA_VERSION, 0))
+    assert encode(two_steps())[:8] == b"\x7fNBC" + bytes((FORMAT_MAJOR, 0, ISA_VERSION, 32))
 
 
 def test_sections_have_their_numbers_and_stand_in_their_order() -> None:
@@ -52,7 +52,21 @@ def test_a_section_is_where_it_says() -> None:
 
 
 def test_a_newer_minor_version_is_read() -> None:
-    assert decode(header(minor=7) + BODY) == decode(GOOD)
+    data = header(minor=7) + BODY
+    assert decode(data) == decode(sealed(data)) == decode(GOOD)
+
+
+def test_a_bundle_without_a_checksum_is_read_and_has_the_same_id() -> None:
+    assert decode(GOOD) == decode(sealed(GOOD))
+    assert bundle_id(GOOD) == bundle_id(sealed(GOOD))
+    assert strip(GOOD)[:8] == HEADER
+    assert sealed(strip(GOOD)) == strip(sealed(GOOD))
+
+
+def test_a_bundle_ends_with_the_hash_of_what_is_before() -> None:
+    data = encode(two_steps())
+    assert data[-32:] == hashlib.sha256(data[:-32]).digest()
+    assert (checksum(data), checksum(GOOD)) == (data[-32:].hex(), None)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +74,7 @@ def test_a_newer_minor_version_is_read() -> None:
     [
         (header(major=FORMAT_MAJOR + 1) + BODY, MalformedCode.NEWER_FORMAT, "upgrade"),
         (header(instructions=ISA_VERSION + 1) + BODY, MalformedCode.NEWER_INSTRUCTIONS, "upgrade"),
-        (header(major=FORMAT_MAJOR - 1) + BODY, MalformedCode.NEWER_FORMAT, "reads 4: compile the playbook again"),
+        (header(major=3) + BODY, MalformedCode.NEWER_FORMAT, "reads 4 and 5: compile the playbook again"),
         (header(major=0) + BODY, MalformedCode.NEWER_FORMAT, "compile the playbook again"),
     ],
 )

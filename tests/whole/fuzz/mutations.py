@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from noetlvm.bytecode.codec.container import HEADER, sections
+from noetlvm.bytecode.codec.container import sections
 from noetlvm.bytecode.isa import BACKOFFS, COMPARISONS, EXPRESSION, NAMES, PIPELINE, REDUCERS, Opcode, Operand
 from noetlvm.bytecode.program import (
     ExpressionCode,
@@ -19,6 +19,7 @@ from noetlvm.bytecode.program import (
 from noetlvm.language.filters import FILTERS, FUNCTIONS, TESTS
 from noetlvm.language.methods import METHODS
 from noetlvm.record import changed
+from tests.noetlvm.bytecode.malformed.pieces import HEADER
 from tests.whole.fuzz.parts import Code, each_expression, each_playbook, each_step, expressions
 
 # ---- bytes

@@ -11,9 +11,11 @@ from tests.noetlvm.bytecode.malformed.pieces import (
     Case,
     Cases,
     block,
+    bundle,
     header,
     leb,
     of,
+    sealed,
     section,
     sections,
 )
@@ -66,15 +68,28 @@ HEADERS: Cases = {
     "format 2": Case(MalformedCode.NEWER_FORMAT, header(major=2) + BODY),
     "format 3": Case(MalformedCode.NEWER_FORMAT, header(major=3) + BODY),
     "format 255": Case(MalformedCode.NEWER_FORMAT, header(major=255) + BODY),
-    "newer format with unreadable rest": Case(MalformedCode.NEWER_FORMAT, header(major=5) + b"\xc1"),
+    "newer format with unreadable rest": Case(MalformedCode.NEWER_FORMAT, header(major=6) + b"\xc1"),
     "instruction set 0": Case(MalformedCode.NEWER_INSTRUCTIONS, header(instructions=0) + BODY),
     "instruction set 1": Case(MalformedCode.NEWER_INSTRUCTIONS, header(instructions=1) + BODY),
     "instruction set 255": Case(MalformedCode.NEWER_INSTRUCTIONS, header(instructions=255) + BODY),
     "reserved 1": Case(MalformedCode.RESERVED, header(reserved=1) + BODY),
     "reserved 255": Case(MalformedCode.RESERVED, header(reserved=255) + BODY),
+    "format 5 without a length of the checksum": Case(MalformedCode.RESERVED, header(major=5) + BODY),
+    "a checksum in format 4": Case(MalformedCode.RESERVED, sealed(GOOD)[:4] + b"\x04" + sealed(GOOD)[5:]),
     "larger than the limit by a byte": Case(MalformedCode.TOO_LARGE, lambda: GOOD.ljust(BUNDLE_BYTES_MAX + 1, b"\0")),
     "twice the limit": Case(MalformedCode.TOO_LARGE, lambda: GOOD.ljust(2 * BUNDLE_BYTES_MAX, b"\0")),
     "as large as the limit, but padded": Case(MalformedCode.LEFT_OVER, lambda: GOOD.ljust(BUNDLE_BYTES_MAX, b"\0")),
+}
+
+CHECKSUMS: Cases = {
+    "no checksum": Case(MalformedCode.CHECKSUM, sealed(GOOD)[:-32]),
+    "half a checksum": Case(MalformedCode.CHECKSUM, sealed(GOOD)[:-16]),
+    "only the header of format 5": Case(MalformedCode.CHECKSUM, sealed(GOOD)[: len(HEADER)]),
+    "a byte after the checksum": Case(MalformedCode.CHECKSUM, sealed(GOOD) + b"\0"),
+    "the checksum of another bundle": Case(
+        MalformedCode.CHECKSUM, sealed(GOOD)[:-32] + sealed(bundle(debug=b""))[-32:]
+    ),
+    "undecodable bytes with another checksum": Case(MalformedCode.CHECKSUM, sealed(bundle(net=b"\xc1"))[:-1] + b"\0"),
 }
 
 FRAMES: Cases = {
@@ -159,4 +174,4 @@ CUTS: Cases = {
 }
 CUTS["cut before the last byte"] = Case(MalformedCode.TRUNCATED, GOOD[:-1], "container")
 
-CASES: Cases = HEADERS | FRAMES | CUTS
+CASES: Cases = HEADERS | CHECKSUMS | FRAMES | CUTS

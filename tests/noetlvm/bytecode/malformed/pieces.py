@@ -1,7 +1,8 @@
 """A small good bundle in hand-written bytes, with every field replaceable: the base of the malformed set.
 
 Each argument is the bytes of one field, so `bundle(net=net(step(bits=u(16))))` is a bundle with one wrong field. This
-states the format a second time, without the encoder. The numbers of opcodes and the order of operands come from the
+states the format a second time, without the encoder. It is format 4, which has no checksum, so that changed bytes are
+decoded; `sealed` makes format 5 of it. The numbers of opcodes and the order of operands come from the
 table of instructions.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from noetlvm.bytecode import isa
@@ -110,6 +112,17 @@ def header(
 
 
 HEADER = header()
+
+
+def sealed(data: bytes) -> bytes:
+    """A bundle of format 4 as one of format 5, which ends with a checksum."""
+    inner = data[:4] + b"\x05" + data[5:7] + b"\x20" + data[8:]
+    return inner + sha256(inner).digest()
+
+
+def unsealed(data: bytes) -> bytes:
+    """A bundle of format 5 as one of format 4; one of format 4 as it is."""
+    return data if data[4:5] != b"\x05" else data[:4] + b"\x04" + data[5:7] + b"\0" + data[8:-32]
 
 
 def section(number: int, payload: bytes) -> bytes:
