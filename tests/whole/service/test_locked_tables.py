@@ -98,12 +98,15 @@ class WaitingTasks:
 @contextmanager
 def started(folder: Path, lease: int) -> Iterator[tuple[Cluster, WaitingTasks, str, str]]:
     """A server whose eight tasks run; its worker and tasks, the execution, and the address of the store."""
-    with postgres_server() as store, cluster(store, folder, workers=0, lease=lease) as made:
-        with WaitingTasks(made) as tasks:
-            bundle = persistently(made.client().register, PLAYBOOK.encode())["bundle"]
-            id = persistently(made.client().start, bundle=bundle, key="one")
-            until(lambda: len(tasks.calls) == TASKS)
-            yield made, tasks, id, store
+    with (
+        postgres_server() as store,
+        cluster(store, folder, workers=0, lease=lease) as made,
+        WaitingTasks(made) as tasks,
+    ):
+        bundle = persistently(made.client().register, PLAYBOOK.encode())["bundle"]
+        id = persistently(made.client().start, bundle=bundle, key="one")
+        until(lambda: len(tasks.calls) == TASKS)
+        yield made, tasks, id, store
 
 
 @contextmanager
