@@ -8,30 +8,27 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("demo") / "demo.html"
-
-
-@pytest.fixture(scope="module")
-def shown(page: Path) -> str:
+def test_a_stranger_sees_mistakes_a_killed_run_that_continues_and_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "demo.html"
     command = [sys.executable, str(ROOT / "examples" / "demo.py"), "--seconds", "0", "--page", str(page)]
-    done = subprocess.run(command, cwd=page.parent, text=True, stdout=-1, stderr=subprocess.STDOUT, check=False)
+    done = subprocess.run(command, cwd=tmp_path, text=True, stdout=-1, stderr=subprocess.STDOUT, check=False)
     assert done.returncode == 0, done.stdout
-    return done.stdout
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    check_mistakes(done.stdout)
+    check_killed_run(done.stdout)
+    assert "Open in a browser: demo.html" in done.stdout
+    check_page(page.read_text(encoding="utf-8"))
 
 
-def test_the_demo_shows_mistakes_with_remedies(shown: str) -> None:
+def check_mistakes(shown: str) -> None:
     assert set(re.findall(r"^(?:error|warning)\[(\w+)\]", shown, re.MULTILINE)) == {"P504", "P211", "P102"}
     assert shown.count("= help: did you mean") == 3
 
 
-def test_a_run_is_killed_and_goes_on_without_a_repeated_effect(shown: str) -> None:
+def check_killed_run(shown: str) -> None:
     before, _, after = shown.partition("$ kill -9 ")
     assert before.count("is charged") == 8
     resumed = after[after.index("$ noetlvm resume") :]
@@ -41,13 +38,7 @@ def test_a_run_is_killed_and_goes_on_without_a_repeated_effect(shown: str) -> No
     assert re.search(r"orders charged +12 of 12\n +charged twice +0\n", resumed)
 
 
-def test_every_line_of_the_demo_fits_a_terminal_of_80_columns(shown: str) -> None:
-    assert [line for line in shown.splitlines() if len(line) > 80] == []
-
-
-def test_the_page_shows_the_way_of_the_tokens_and_needs_nothing_else(shown: str, page: Path) -> None:
-    assert "Open in a browser: demo.html" in shown
-    text = page.read_text(encoding="utf-8")
+def check_page(text: str) -> None:
     assert "src=" not in text.replace("default-src", "").replace("style-src", "")
     net = ElementTree.fromstring(text[text.index("<svg") : text.index("</svg>") + len("</svg>")])
     taken = {group.get("data-key") for group in net.iter() if "taken" in group.get("class", "").split()}
