@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -25,7 +26,6 @@ from noetlc.syntax import ast, nodes, yaml_reader
 from noetlc.syntax import template_ast as t
 from noetlc.syntax.span import ProblemKind, Span
 from noetlc.syntax.template_parser import parse_template
-from noetlvm.bytecode.program import ArcCode
 from noetlvm.bytecode.verify import expressions as verify_expressions
 from noetlvm.expr import operations
 from noetlvm.record import changed
@@ -34,47 +34,89 @@ from tests.whole.conformance import test_verify_cases
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
+def around(target: Any, name: str, change: Callable[..., Any]) -> Break:
+    """Break: a function, or the getter of a property, becomes `change`, which gets the function and then its arguments.
+
+    A call that the function would not take fails with a TypeError, which is no proof: so a break cannot rot when the
+    function changes.
+    """
+
+    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+        known = inspect.getattr_static(target, name)
+        made = known.fget if isinstance(known, property) else getattr(known, "__func__", known)
+        takes = inspect.signature(made)
+
+        @wraps(made)
+        def call(*given: Any, **more: Any) -> Any:
+            takes.bind(*given, **more)
+            return change(made, *given, **more)
+
+        kind = type(known) if isinstance(known, property | staticmethod | classmethod) else lambda function: function
+        monkeypatch.setattr(target, name, kind(call))
+
+    return breaks
+
+
+def returning(target: Any, name: str, value: Any) -> Break:
+    """Break: a function returns this, whatever its arguments are."""
+    return around(target, name, lambda *_, **__: value)
+
+
 def replaced(target: Any, name: str, value: Any) -> Break:
-    """Break: something else stands under this name."""
-    return lambda monkeypatch: monkeypatch.setattr(target, name, value)
+    """Break: something else stands under this name; a function takes what the function before it took."""
+
+    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+        known = getattr(target, name)
+        if inspect.isfunction(known):
+            assert parameters(value) == parameters(known), f"{name} is replaced by what takes other arguments"
+        monkeypatch.setattr(target, name, value)
+
+    return breaks
+
+
+def parameters(function: Callable[..., Any]) -> list[tuple[str, Any, Any]]:
+    return [(one.name, one.kind, one.default) for one in inspect.signature(function).parameters.values()]
+
+
+def item(table: Any, key: str, value: Any) -> Break:
+    """Break: a table has something else under this key, which it must have."""
+
+    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+        assert key in table
+        monkeypatch.setitem(table, key, value)
+
+    return breaks
 
 
 def silent(*codes: str) -> Break:
     """Break: these rules find nothing."""
+    return together(*(around(rules_by_code()[code], "check", lambda *_: iter(())) for code in codes))
 
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        for code in codes:
-            monkeypatch.setattr(rules_by_code()[code], "check", lambda *_: iter(()))
 
-    return breaks
+def together(*breaks: Break) -> Break:
+    """Break: all of these."""
+
+    def all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+        for one in breaks:
+            one(monkeypatch)
+
+    return all_of_them
 
 
 def finds(code: str, **other: Any) -> Break:
     """Break: the findings of a rule have another text, or no fix."""
-
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        rule = rules_by_code()[code]
-        check = rule.check
-        monkeypatch.setattr(rule, "check", lambda *given: (changed(found, **other) for found in check(*given)))
-
-    return breaks
+    rule = rules_by_code()[code]
+    return around(rule, "check", lambda check, *given: (changed(found, **other) for found in check(*given)))
 
 
 def refuses(spans: Callable[[Model], Iterable[Span]]) -> Break:
     """Break: lint takes something for an error that is allowed."""
 
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        rule = rules_by_code()["P022"]
-        check = rule.check
+    def check_more(check: Callable[..., Iterator[Finding]], rule: Rule, model: Model) -> Iterator[Finding]:
+        yield from check(rule, model)
+        yield from (rule.finding(span, "refused", "") for span in spans(model))
 
-        def check_more(self: Rule, model: Model) -> Iterator[Finding]:
-            yield from check(self, model)
-            for span in spans(model):
-                yield self.finding(span, "refused", "")
-
-        monkeypatch.setattr(rule, "check", check_more)
-
-    return breaks
+    return around(rules_by_code()["P022"], "check", check_more)
 
 
 def refuses_steps(is_refused: Callable[[ast.Step], bool]) -> Break:
@@ -96,33 +138,27 @@ def has_admission(step: ast.Step) -> bool:
     return policy is not None and policy.admit is not None
 
 
-def no_problem_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The front end accepts everything."""
-    monkeypatch.setattr(sys.modules["noetlc.parse"], "_described", lambda *_: {"kind": "", "line": 0, "column": 0})
+NO_PROBLEM_IS_REPORTED = returning(sys.modules["noetlc.parse"], "_described", {"kind": "", "line": 0, "column": 0})
+"""Break: the front end accepts everything."""
 
 
-def other_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task without a label gets one that does not depend on its position."""
-    made = ast.labelled
-
-    def labelled(entries: Any, prefix: str = "") -> Iterator[tuple[Any, str]]:
-        for entry, label in made(entries, prefix):
-            is_named = isinstance(entry, ast.Task) and entry.label is not None
-            yield entry, label if is_named else f"{prefix}unnamed"
-
-    monkeypatch.setattr(ast, "labelled", labelled)
+def _unnamed(labelled: Callable[..., Any], entries: Any, prefix: str = "") -> Iterator[tuple[Any, str]]:
+    for entry, label in labelled(entries, prefix):
+        is_named = isinstance(entry, ast.Task) and entry.label is not None
+        yield entry, label if is_named else f"{prefix}unnamed"
 
 
-def labels_of_unnamed_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number in a generated label counts tasks without a label only."""
+def _numbered(_labelled: Callable[..., Any], entries: Any, prefix: str = "") -> Iterator[tuple[Any, str]]:
+    unnamed = 0
+    for entry in entries:
+        unnamed += entry.label is None
+        yield entry, entry.label.text if entry.label else f"{prefix}task_{unnamed}"
 
-    def labelled(entries: Any, prefix: str = "") -> Iterator[tuple[Any, str]]:
-        unnamed = 0
-        for entry in entries:
-            unnamed += entry.label is None
-            yield entry, entry.label.text if entry.label else f"{prefix}task_{unnamed}"
 
-    monkeypatch.setattr(ast, "labelled", labelled)
+OTHER_LABELS = around(ast, "labelled", _unnamed)
+"""Break: a task without a label gets one that does not depend on its position."""
+NUMBERS_OF_UNNAMED_TASKS = around(ast, "labelled", _numbered)
+"""Break: the number in a generated label counts tasks without a label only."""
 
 
 def bare_names_in(*order: str) -> Break:
@@ -132,44 +168,35 @@ def bare_names_in(*order: str) -> Break:
 
 def sugar_without(word: str, ending: str) -> Break:
     """Break: a block expands without the jump that has this label."""
-
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        expand = canon_flow._EXPANSIONS[word]
-
-        def less(block: Any, label: str) -> Iterator[Any]:
-            for part in expand(block, label):
-                if not (isinstance(part, ast.Task) and part.label and part.label.text.endswith(ending)):
-                    yield part
-
-        monkeypatch.setitem(canon_flow._EXPANSIONS, word, less)
-
-    return breaks
-
-
-def sugar_as(word: str, other: str) -> Break:
-    """Break: a block expands as one of another kind does."""
-    return lambda monkeypatch: monkeypatch.setitem(canon_flow._EXPANSIONS, word, canon_flow._EXPANSIONS[other])
+    return _sugar(word, lambda part: None if _has_label(part, ending) else part)
 
 
 def sugar_untested(word: str, ending: str) -> Break:
     """Break: what has this label does not test, and does not jump."""
+    return _sugar(word, lambda part: canon_flow.mark(part.span, part.label.text) if _has_label(part, ending) else part)
 
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        expand = canon_flow._EXPANSIONS[word]
 
-        def go_on(block: Any, label: str) -> Iterator[Any]:
-            for part in expand(block, label):
-                is_it = isinstance(part, ast.Task) and part.label and part.label.text.endswith(ending)
-                yield canon_flow.mark(part.span, part.label.text) if is_it else part
+def _sugar(word: str, change: Callable[[Any], Any]) -> Break:
+    expand = canon_flow._EXPANSIONS[word]
 
-        monkeypatch.setitem(canon_flow._EXPANSIONS, word, go_on)
+    def parts(block: Any, label: str) -> Iterator[Any]:
+        yield from (one for part in expand(block, label) if (one := change(part)) is not None)
 
-    return breaks
+    return item(canon_flow._EXPANSIONS, word, parts)
+
+
+def _has_label(part: Any, ending: str) -> bool:
+    return isinstance(part, ast.Task) and part.label is not None and part.label.text.endswith(ending)
+
+
+def sugar_as(word: str, other: str) -> Break:
+    """Break: a block expands as one of another kind does."""
+    return item(canon_flow._EXPANSIONS, word, canon_flow._EXPANSIONS[other])
 
 
 def specs_merge(merge: Callable[[Any, Any], Any]) -> Break:
     """Break: an inner spec is laid over an outer one in another way."""
-    return replaced(expansion, "_merge", merge)
+    return around(expansion, "_merge", lambda _made, outer, inner: merge(outer, inner))
 
 
 def joined_lists(outer: Any, inner: Any) -> Any:
@@ -178,16 +205,14 @@ def joined_lists(outer: Any, inner: Any) -> Any:
     return inner
 
 
-def last_rule_admits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `mode: inclusive`, the last admission rule decides."""
-    admit = program_code._admit
+def _by_mode(admit: Callable[..., Any], found: Any, *more: Any) -> Any:
+    if found is not None and found.mode is not None and found.mode.text == "inclusive":
+        found = changed(found, rules=tuple(reversed(found.rules)))
+    return admit(found, *more)
 
-    def by_mode(found: Any, address: str, sources: Any) -> Any:
-        if found is not None and found.mode is not None and found.mode.text == "inclusive":
-            found = changed(found, rules=tuple(reversed(found.rules)))
-        return admit(found, address, sources)
 
-    monkeypatch.setattr(program_code, "_admit", by_mode)
+LAST_RULE_ADMITS = around(program_code, "_admit", _by_mode)
+"""Break: with `mode: inclusive`, the last admission rule decides."""
 
 
 # ---- templates
@@ -196,13 +221,11 @@ def last_rule_admits(monkeypatch: pytest.MonkeyPatch) -> None:
 def templates(lower: Callable[..., None]) -> Break:
     """Break: a template is compiled by `lower`, which gets the function that it replaces first."""
 
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        made = expressions._template
-        monkeypatch.setattr(expressions, "_template", partial(lower, made))
+    def uncached(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("_piece", "_guard"):  # they cache what templates become
             monkeypatch.setattr(expressions, name, getattr(expressions, name).__wrapped__)
 
-    return breaks
+    return together(uncached, around(expressions, "_template", lower))
 
 
 def text_around_is_dropped(made: Callable[..., None], code: Any, template: t.Template, *more: Any) -> None:
@@ -216,72 +239,58 @@ def text_around_is_dropped(made: Callable[..., None], code: Any, template: t.Tem
 
 def one_template_is_text(made: Callable[..., None], code: Any, template: t.Template, *more: Any) -> None:
     """A string that is one `{{ … }}` gives a text, as any other template does."""
-    made(code, parse_template(f"{template.text}{{{{ '' }}}}") if template.is_single else template, *more)
+    if template.is_single:
+        template = changed(template, parts=(*template.parts, t.Data(template.parts[0].span, "")))
+    made(code, template, *more)
 
 
 def statement_is_nothing(kind: type[t.Part]) -> Break:
     """Break: a statement of this kind gives no text."""
-
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        templates(lambda made, *given: made(*given))(monkeypatch)
-        monkeypatch.setitem(statements._LOWER, kind, lambda *_: None)
-
-    return breaks
+    return together(templates(lambda made, *given: made(*given)), item(statements._LOWER, kind, lambda *_: None))
 
 
-def plain_texts_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text without marks does not stay as it is."""
-    plain = nodes.plain
+def _upper(plain: Callable[..., Any], node: nodes.Node) -> Any:
+    found = plain(node)
+    return found.upper() if isinstance(found, str) else found
 
-    def upper(node: nodes.Node) -> Any:
-        found = plain(node)
-        return found.upper() if isinstance(found, str) else found
 
-    monkeypatch.setattr(nodes, "plain", upper)
+PLAIN_TEXTS_CHANGE = around(nodes, "plain", _upper)
+"""Break: a text without marks does not stay as it is."""
 
 
 # ---- nets
 
 
-def nets(target: Any, name: str, value: Any) -> Break:
+def nets(*breaks: Break) -> Break:
     """Break: the analysis of nets uses something else; its caches of routers are empty."""
-
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        for cached in ("_guards", "_choices", "_labels"):
-            monkeypatch.setattr(net_module, cached, {})
-        monkeypatch.setattr(target, name, value)
-
-    return breaks
+    return together(*(replaced(net_module, cached, {}) for cached in ("_guards", "_choices", "_labels")), *breaks)
 
 
-_EVENTS = StepSummary.events.fget
+def last_step(_entry: Any, model: Model, *_: Any) -> Any:
+    """A playbook begins with the step that is written last."""
+    return model.steps[-1].step.text
 
 
-def failures_count(self: StepSummary) -> tuple[str, ...]:
+def failures_count(events: Callable[..., tuple[str, ...]], step: StepSummary) -> tuple[str, ...]:
     """`best_effort` does not keep a loop from failing."""
-    assert _EVENTS is not None
-    found: tuple[str, ...] = _EVENTS(changed(self, best_effort=False))
-    return found
+    return events(changed(step, best_effort=False))
 
 
-def all_events_at_once(self: Any, step: StepSummary, _event: str) -> Any:
+def all_events_at_once(_made: Any, self: Any, step: StepSummary, _event: str) -> Any:
     """A run ends with all of its boundary events."""
     return tuple(choice for event in step.events for choice in choices(self._formulas(step, event), step.inclusive))
 
 
-_ROUTER, _FORMULAS = net_module._Builder._router, net_module._Builder._formulas
-
-
-def something_fires(self: Any, step: StepSummary, event: str) -> Any:
+def something_fires(router: Any, self: Any, step: StepSummary, event: str) -> Any:
     """Where no arc holds, the first one fires."""
-    found = _ROUTER(self, step, event)
+    found = router(self, step, event)
     if not step.arcs:
         return found
     return tuple(tuple(fired or (0,) for fired in choice) for choice in found) or (((0,),),)
 
 
-def unguarded_arcs_need_success(self: Any, step: StepSummary, event: str) -> Any:
-    formulas = _FORMULAS(self, step, event)
+def unguarded_arcs_need_success(made: Any, self: Any, step: StepSummary, event: str) -> Any:
+    formulas = made(self, step, event)
     failed = event == "step.failed"
     return [False if failed and not arc.text else formula for arc, formula in zip(step.arcs, formulas, strict=True)]
 
@@ -289,68 +298,56 @@ def unguarded_arcs_need_success(self: Any, step: StepSummary, event: str) -> Any
 # ---- YAML
 
 
-def unreported(*kinds: ProblemKind) -> Break:
-    """Break: the reader accepts what is a problem of one of these kinds."""
-
-    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-        reader = yaml_reader._Reader
-        report = reader._problem
-
-        def less(self: Any, kind: ProblemKind, *more: Any) -> None:
-            if kind not in kinds:
-                report(self, kind, *more)
-
-        monkeypatch.setattr(reader, "_problem", less)
-
-    return breaks
+def unreported(kind: ProblemKind) -> Break:
+    """Break: the reader accepts what is a problem of this kind."""
+    return around(
+        yaml_reader._Reader,
+        "_problem",
+        lambda report, self, found, *more: None if found is kind else report(self, found, *more),
+    )
 
 
-def words_are_booleans(monkeypatch: pytest.MonkeyPatch) -> None:
-    """YAML 1.1: `yes`, `no`, `on` and `off` are booleans."""
-    plain = yaml_reader.plain_value
-    words = {"yes": True, "no": False, "on": True, "off": False}
-    monkeypatch.setattr(yaml_reader, "plain_value", lambda text: words[text] if text in words else plain(text))
+_WORDS = {"yes": True, "no": False, "on": True, "off": False}
+WORDS_ARE_BOOLEANS = around(
+    yaml_reader, "plain_value", lambda plain, text: _WORDS[text] if text in _WORDS else plain(text)
+)
+"""Break: as in YAML 1.1, `yes`, `no`, `on` and `off` are booleans."""
 
 
-def aliases_are_null(monkeypatch: pytest.MonkeyPatch) -> None:
-    def alias(self: Any, event: Any) -> None:
-        self._place(nodes.Scalar(self._span(event), None, "", ""), 1, None)
+ALIASES_ARE_NULL = around(
+    yaml_reader._Reader,
+    "_alias",
+    lambda _made, self, event: self._place(nodes.Scalar(self._span(event), None, "", ""), 1, None),
+)
 
-    monkeypatch.setattr(yaml_reader._Reader, "_alias", alias)
 
-
-def more_aliases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Aliases may repeat so many nodes that the expansion of the case takes more than the limit."""
-    repeat = yaml_reader._Reader._repeat
-    monkeypatch.setattr(yaml_reader._Reader, "_repeat", lambda self, weight, span: repeat(self, weight // 1_000, span))
+MORE_ALIASES = around(
+    yaml_reader._Reader, "_repeat", lambda repeat, self, weight, span: repeat(self, weight // 1_000, span)
+)
+"""Break: aliases may repeat so many nodes that the expansion of the case takes more than the limit."""
 
 
 # ---- the compiler
 
 
-def without_constructs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The debug map does not say which construct a label comes from."""
-    add = program_code.SourceMap.add
-    monkeypatch.setattr(
-        program_code.SourceMap, "add", lambda self, address, _, *offsets: add(self, address, "", *offsets)
-    )
+WITHOUT_CONSTRUCTS = around(
+    program_code.SourceMap, "add", lambda add, self, address, _, *offsets: add(self, address, "", *offsets)
+)
+"""Break: the debug map does not say which construct a label comes from."""
 
 
-def parallel_loops_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without `exec`, the iterations of a parallel loop stay on one worker."""
-    loop = program_code._loop
-    monkeypatch.setattr(program_code, "_loop", lambda *given: loop(*given[:-1], True))
+PARALLEL_LOOPS_STAY = around(program_code, "_loop", lambda loop, *given: loop(*given[:-1], True))
+"""Break: without `exec`, the iterations of a parallel loop stay on one worker."""
 
 
-def empty_steps_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty step leads to the first one again."""
-    lower = program_code.lower_step
+def _lead_back(lower: Callable[..., Any], step: ast.Step, *more: Any, **options: Any) -> Any:
+    if not step.tool and step.next is None:
+        step = changed(step, next=ast.Router(step.span, arcs=(ast.Arc(step.span, step=step.step),)))
+    return lower(step, *more, **options)
 
-    def lead_back(step: ast.Step, name: str, *more: Any, **options: Any) -> Any:
-        made = lower(step, name, *more, **options)
-        return made if made.pipeline or made.arcs else changed(made, arcs=(ArcCode(name, None, None, False),))
 
-    monkeypatch.setattr(program_code, "lower_step", lead_back)
+EMPTY_STEPS_WORK = around(program_code, "lower_step", _lead_back)
+"""Break: an empty step leads to the first one again."""
 
 
 def refuses_executors(spot: Callable[[ast.Executor], Any]) -> Break:
@@ -382,14 +379,11 @@ def defaults_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- the verifier
 
 
-def bytes_behind_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What follows the last section of a bundle is not read."""
-    load = test_verify_cases.load
-    monkeypatch.setattr(test_verify_cases, "load", lambda data: load(data.rstrip(b"\0")))
+BYTES_BEHIND_DO_NOT_MATTER = around(test_verify_cases, "load", lambda load, data: load(data.rstrip(b"\0")))
+"""Break: what follows the last section of a bundle is not read."""
 
 
-def jumps_lead_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A jump back need not lead to an iterator, which ends."""
-    walk = verify_expressions._Proof
-    jump = walk._jump
-    monkeypatch.setattr(walk, "_jump", lambda self, target: jump(self, target) if target > self.at else None)
+JUMPS_LEAD_ANYWHERE = around(
+    verify_expressions._Proof, "_jump", lambda jump, self, target: jump(self, target) if target > self.at else None
+)
+"""Break: a jump back need not lead to an iterator, which ends."""

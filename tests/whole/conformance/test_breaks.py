@@ -20,9 +20,9 @@ from tests.whole.conformance import (
     test_replay_cases,
     test_verify_cases,
 )
-from tests.whole.conformance.breaks import silent
+from tests.whole.conformance.breaks import around, replaced, silent
 from tests.whole.conformance.broken import OTHERS, Broken
-from tests.whole.conformance.broken_runs import DECISIONS, ENVELOPES, RUNS
+from tests.whole.conformance.broken_runs import ENVELOPES, RUNS
 from tests.whole.conformance.log_rules import problems
 from tests.whole.conformance.suite import Case, read_all_cases, read_requirements
 from tests.whole.conformance.test_run_cases import IN_ANY_ORDER, reported
@@ -31,7 +31,7 @@ from tests.whole.conformance.verdict import complaints
 
 ROWS = read_requirements()
 CASES = {(case.stage, case.id): case for case in read_all_cases()}
-BROKEN = (*RUNS, *DECISIONS, *OTHERS)
+BROKEN = (*RUNS, *OTHERS)
 
 
 # ---- verdicts
@@ -67,7 +67,10 @@ JUDGES: dict[str, Callable[[Case], None]] = {
 
 
 def is_accepted(stage: str, case: str) -> bool:
-    """Return whether a case passes; one with an invalid state or an unexpected call does not."""
+    """Return whether a case passes; one with an invalid bundle or an unexpected call does not.
+
+    Any other exception is an error of the break, not a verdict of the case.
+    """
     try:
         JUDGES[stage](CASES[stage, case])
     except (AssertionError, BundleError, ScriptError):
@@ -126,6 +129,32 @@ def test_a_case_of_lint_fails_when_its_rules_find_nothing(name: str, monkeypatch
 def test_every_requirement_has_a_break_or_says_why_none_is_possible() -> None:
     by_hand = {one for broken in BROKEN for one in broken.requirements.split()}
     by_lint = {row.id for row in ROWS if row.stage == "lint" and not REFUSALS.keys().isdisjoint(row.case_ids)}
+    by_mutants = {row.id for row in ROWS if row.stage in {"run", "replay"} and not row.unbreakable}
     by_tests = {row.id for row in ROWS if row.stage == "process" and row.cases}
-    broken = {*by_hand, *by_lint, *by_tests, *(name.partition(" ")[0] for name in ENVELOPES)}
+    broken = {*by_hand, *by_lint, *by_tests, *by_mutants, *(name.partition(" ")[0] for name in ENVELOPES)}
     assert [row.id for row in ROWS if (row.id in broken) == bool(row.unbreakable)] == []
+
+
+# ---- the breaks themselves
+
+
+class Target:
+    """What the breaks below are for."""
+
+    @staticmethod
+    def add(left: int, *, right: int) -> int:
+        return left + right
+
+
+def test_a_break_refuses_a_call_that_the_function_would_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    around(Target, "add", lambda made, left, **_: made(left, right=0))(monkeypatch)
+    assert Target.add(1, right=2) == 1
+    with pytest.raises(TypeError, match="is_new"):
+        Target.add(1, right=2, is_new=True)  # type: ignore[call-arg]
+
+
+def test_a_function_is_replaced_by_one_with_the_same_parameters_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AssertionError, match="other arguments"):
+        replaced(Target, "add", lambda left, factor: left)(monkeypatch)
+    replaced(Target, "add", lambda left, *, right: left)(monkeypatch)
+    assert Target.add(1, right=2) == 1
