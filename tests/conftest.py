@@ -13,7 +13,7 @@ from tests.chromium import find_chromium
 from tests.servers import new_database, postgres_of_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 
 # A busy machine is no defect, and what CI finds anybody must find again: the examples are the same in every run.
@@ -69,6 +69,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Refuse to run where a browser is required and missing, as in CI."""
     if os.environ.get("NOETL_BROWSER") == "required" and find_chromium() is None:
         raise pytest.UsageError(f"NOETL_BROWSER=required, and there is no browser: {GET_BROWSER}, or unset it")
+
+
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """Add a process to those that there are cores for: a test that waits leaves its core to another."""
+    return (yield) + 1
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

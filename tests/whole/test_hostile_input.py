@@ -107,5 +107,5 @@ def test_four_times_as_many_mistakes_take_no_more_than_linear_time_allows(text_o
         return min(times)
 
     seconds(10)
-    few, many = 750, 3_000
+    few, many = 400, 1_600
     assert seconds(many) < 10 * seconds(few)  # linear is 4, quadratic 16

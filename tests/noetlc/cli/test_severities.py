@@ -126,4 +126,4 @@ def test_compiling_is_linear_in_findings() -> None:
         return min(times)
 
     seconds(10)  # imports
-    assert seconds(4_000) < 8 * max(seconds(1_000), 0.02)
+    assert seconds(1_600) < 8 * max(seconds(400), 0.01)

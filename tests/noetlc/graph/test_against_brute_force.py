@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from noetlc.graph.report import GraphReport
     from tests.noetlc.graph.brute_force import Marking
 
-BATCHES = 20
+FEW, BATCHES = 5, 20
+"""The rest is among the long tests."""
 NETS_PER_BATCH = 110
 FITTING_PER_BATCH = 100
 
@@ -266,7 +267,9 @@ def compare_with_brute_force(playbook: RandomPlaybook) -> GraphReport | None:
     return comparison.report
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.parametrize(
+    "batch", [*range(FEW), *(pytest.param(batch, marks=pytest.mark.long) for batch in range(FEW, BATCHES))]
+)
 def test_random_nets_get_the_answers_of_brute_force(batch: int) -> None:
     reports = [
         compare_with_brute_force(random_playbook(random.Random(batch * NETS_PER_BATCH + number)))

@@ -34,7 +34,8 @@ ROOT = Path(__file__).parents[3]
 FOLDERS = ("conformance/lint", "conformance/graph", "conformance/run", "conformance/canon", "examples")
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.yaml"))
 NET_CODES = {"P408", "P410", "P411", "P412", "P413", "P414", "P512"}
-RANDOM = 400
+FEW, MANY = 80, 400
+"""Random playbooks; many are among the long tests."""
 
 DISAGREE = """
     - step: start
@@ -139,10 +140,11 @@ def test_lint_and_graph_find_the_same(path: Path) -> None:
         assert {(code, message) for code, message, _ in lint_findings(source)} == graph_findings(net)
 
 
-def test_random_playbooks_have_one_net_and_one_set_of_findings() -> None:
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
+def test_random_playbooks_have_one_net_and_one_set_of_findings(count: int) -> None:
     rng = random.Random(9)
     compiled = 0
-    for _ in range(RANDOM):
+    for _ in range(count):
         source = random_source(rng)
         program = program_of(source)
         compiled += program is not None
@@ -153,7 +155,7 @@ def test_random_playbooks_have_one_net_and_one_set_of_findings() -> None:
         assert found == graph_findings(net), source
         if program is not None:
             assert found == graph_findings(nets_of(program)[0]), source
-    assert compiled > RANDOM / 2
+    assert compiled > count / 2
 
 
 def test_a_choose_of_noops_cannot_fail_for_lint_and_for_graph() -> None:
@@ -179,9 +181,10 @@ def test_guards_have_one_formula_as_source_and_as_code() -> None:
                 assert of_source == choices([formula_of(guard_code(guard), facts)], inclusive), guard
 
 
-def test_networkx_and_our_own_searches_agree() -> None:
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
+def test_networkx_and_our_own_searches_agree(count: int) -> None:
     rng = random.Random(11)
-    for _ in range(RANDOM):
+    for _ in range(count):
         net = net_of(random_source(rng))
         assert net is not None
         ours, theirs = reach(net), networkx_reach(net)

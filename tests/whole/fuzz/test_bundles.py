@@ -16,7 +16,7 @@ from tests.whole.fuzz.seeds import seeds
 CASES = 500
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3, 4))])
 def test_nothing_but_a_bundle_error_comes_of_a_changed_bundle_and_what_is_accepted_runs(seed: int) -> None:
     findings = run(CASES, seed)
 
