@@ -16,7 +16,7 @@ from noetlvm.sim.checker import INVARIANTS, check, own_events
 from noetlvm.sim.ports import SECRET, CallRecord
 from noetlvm.sim.world import History, Scenario, simulate
 
-SEEDS = 40
+SEEDS = 80
 PLACES, MANY_PLACES = 3, 12
 """Of a damage in one context: every context is looked at, and not every place that is like the one before."""
 RUN, LOOP, NESTED, CHILD, SHARED, RETRIED = "run", "iteration", "nested iteration", "child", "shared", "retried"
