@@ -597,7 +597,7 @@ the next process.
 | real | simulated |
 | --- | --- |
 | `service/driver`, `hub`, `worker_api`: messages of workers, leases, reports | the WebSocket, with latency |
-| `service/remote_worker`, `worker/pipeline_run` | tools: outcome and duration follow from the seed |
+| `worker/remote_worker`, `commands`, `pipeline_run` | tools: outcome and duration follow from the seed |
 | `engine` (`--embedded`): resume, retry, requests of other processes | the process that calls the engine |
 | `rounds`, `machine`, the memory store | faults of the store: a call fails or blocks, a transaction is the last one |
 | asyncio code | the event loop: time passes only when no callback is ready; a stopped process runs nothing |

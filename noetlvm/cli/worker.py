@@ -36,10 +36,10 @@ def worker(
     from noetlvm.cli.remote import server_and_token
     from noetlvm.command_line.process import CommandError
     from noetlvm.language.placement import DEFAULT_POOL
+    from noetlvm.protocol.link import RefusedError, WebSocketLink
     from noetlvm.service.process import log_to_stderr
-    from noetlvm.service.remote_worker import RemoteWorker
-    from noetlvm.service.server_link import RefusedError, WebSocketLink
     from noetlvm.tools.runner import ToolRunner, missing_packages
+    from noetlvm.worker.remote_worker import RemoteWorker
 
     log_to_stderr(log_level)
     url, token = server_and_token(server, token_file)

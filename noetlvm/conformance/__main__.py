@@ -20,14 +20,14 @@ from typing import Any
 from noetlvm.command_line.process import SUCCESS
 from noetlvm.conformance.scripted import CLOCK, HOST, HostedTools, Part, SharedClock
 from noetlvm.language.placement import DEFAULT_POOL
-from noetlvm.machine.messages import Work
+from noetlvm.protocol.link import WebSocketLink
+from noetlvm.protocol.messages import ServerMessage, part_of, work_in
 from noetlvm.results.interface import ResultStore
 from noetlvm.service.process import log_to_stderr, open_store, serve
-from noetlvm.service.remote_worker import RemoteWorker
-from noetlvm.service.server_link import WebSocketLink
 from noetlvm.store.interface import Store
 from noetlvm.testing.run_playbook import resolver_of
 from noetlvm.tools.runner import ToolRunner
+from noetlvm.worker.remote_worker import RemoteWorker
 
 LEASE_SECONDS = 1e9
 """On the shared clock, which may be fast: a lease ends by its release only."""
@@ -41,18 +41,20 @@ class ScriptedWorker(RemoteWorker):
     def __init__(self, link: WebSocketLink, tools: HostedTools, **options: Any) -> None:
         super().__init__(link, tools, **options)
         self._scripted = tools
-        tools.redacted = lambda part, value: self._offloads[part].redacted(value)
+        tools.redacted = self.commands.redacted
         tools.lose = self._lose
 
-    def _begin(self, work: Work, secrets: dict[str, Any]) -> None:
-        self._scripted.works[work.execution_id, work.run, work.iteration] = work
-        super()._begin(work, secrets)
+    def take(self, message: ServerMessage) -> None:
+        for command in message.commands:
+            work = work_in(command["work"])
+            self._scripted.works[part_of(work)] = work
+        super().take(message)
 
     def _lose(self, part: Part, lease: int, late: bool) -> None:
         if late:
-            self.release(part, lease)
+            self.outbox.release(part, lease)
         else:
-            self.give_up(part, lease)
+            self.commands.give_up(part, lease)
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -81,6 +81,10 @@ class BundleCache:
             while len(self._bundles) > self._most:
                 self._bundles.popitem(last=False)
 
+    def known(self, id: str) -> Bundle | None:
+        """Return a bundle if it is in memory."""
+        return self._bundles.get(id)
+
     def get(self, id: str) -> Bundle | None:
         """Return a bundle; nothing if the store has none. Raises BundleError."""
         with self._lock:

@@ -19,8 +19,9 @@ from noetlvm.data.event import Event, Recorded
 from noetlvm.language.events import EventName
 from noetlvm.machine.decide import decide, work_for
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport, to_data
+from noetlvm.machine.messages import LeaseLost, OpenWork, StopWork, TimerDue, Work, WorkerReport
 from noetlvm.machine.scope import redacted
+from noetlvm.protocol.messages import Part, work_form
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import store_for
 from noetlvm.rounds.active import Active, Ending, unit_pool
@@ -29,7 +30,7 @@ from noetlvm.rounds.identity import NewIds, new_ids
 from noetlvm.rounds.recovery import SNAPSHOT_EVENTS, recovered
 from noetlvm.rounds.requests import PreparedRetry, ReusedKeyError, StartContent
 from noetlvm.rounds.rounds import TURN_SECONDS, Decide, NotFoundError, Server
-from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub, Part
+from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub
 from noetlvm.service.leases import LEASE_SECONDS, Leases
 from noetlvm.service.store_threads import InThread, StoreCalls
 from noetlvm.store.interface import Execution, QueuedCommand, Store, StoreError
@@ -349,12 +350,12 @@ class Driver:
             return False
         entries = active.credentials.entries
         named = {name: entries[name] for name in work.keychain if name in entries}
-        data = to_data(work)
+        data = work_form(work)
         self._grant(worker, active, work, data)
         worker.send(command={"work": data, "secrets": named})
         return True
 
-    def _grant(self, worker: ConnectedWorker, active: Active, work: Work, data: list[Any]) -> None:
+    def _grant(self, worker: ConnectedWorker, active: Active, work: Work, data: dict[str, Any]) -> None:
         """Let a worker read what its command refers to."""
         unit = active.playbook.steps[work.step].unit(work.iteration)
         pool = unit_pool(work.execution_id, work.run, unit) if unit != work.iteration else ""
@@ -434,7 +435,7 @@ class Driver:
             active = self.server.active.get(command.execution_id)
             work = active and self._work(active, command.run, command.unit, command.lease)
             if active and work:
-                self._grant(worker, active, work, to_data(work))
+                self._grant(worker, active, work, work_form(work))
             del self._taken_over[0]
 
     async def put_results(self, results: Sequence[tuple[str, bytes]], execution_ids: Iterable[str]) -> None:

@@ -12,35 +12,15 @@ from typing import Any, NamedTuple
 from noetlvm.data.encoding import encode, references_in
 from noetlvm.machine.fold import covers
 from noetlvm.machine.messages import OpenWork
-
-Part = tuple[str, int, str]
-"""Execution, run and iteration of a command."""
-
-
-class Outbound(NamedTuple):
-    """What a worker is sent in one message."""
-
-    commands: list[dict[str, Any]]
-    answers: list[list[Any]]
-    """Number of a report, and whether it was accepted."""
-    stop: list[list[Any]]
-    """Commands to leave: execution, run, iteration and lease."""
-    beat: int = 0
-    """The latest renewal that was performed; 0: none since the last message."""
-    lease_seconds: float = 0.0
-    """With a beat: how long the leases are good, from the moment when the worker sent it."""
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.commands or self.answers or self.stop or self.beat)
+from noetlvm.protocol.messages import Part, ServerMessage, lease_form
 
 
 class CommandGrant(NamedTuple):
     """What a worker may do because it holds a command."""
 
     bundle: str
-    work: Any
-    """The command, as data."""
+    work: dict[str, Any]
+    """As messages name it."""
     unit_pool: str = ""
     """Of a command of a local unit: the pool of the unit's other commands."""
 
@@ -70,7 +50,7 @@ class ConnectedWorker:
         self.is_silent = False
         """A lease of it has ended, and it has sent nothing since: it gets no commands."""
         self.notify = notify
-        self._outbound = Outbound([], [], [])
+        self._outbound = ServerMessage([], [], [])
 
     @property
     def free(self) -> int:
@@ -108,9 +88,9 @@ class ConnectedWorker:
             del self.leaving[part]
         if not is_open and self.held.get(part) == lease:
             del self.held[part]
-        self.send(answer=[number, accepted])
+        self.send(answer={"number": number, "accepted": accepted})
 
-    def send(self, *, command: dict[str, Any] | None = None, answer: list[Any] | None = None) -> None:
+    def send(self, *, command: dict[str, Any] | None = None, answer: dict[str, Any] | None = None) -> None:
         if command is not None:
             self._outbound.commands.append(command)
         if answer is not None:
@@ -138,12 +118,12 @@ class ConnectedWorker:
 
     def refuse(self, part: Part, lease: int) -> None:
         """Let the worker leave a command that it does not hold."""
-        self._outbound.stop.append([*part, lease])
+        self._outbound.stop.append(lease_form(part, lease))
         self.notify()
 
-    def take(self) -> Outbound:
+    def take(self) -> ServerMessage:
         """Return what is to be sent now."""
-        taken, self._outbound = self._outbound, Outbound([], [], [])
+        taken, self._outbound = self._outbound, ServerMessage([], [], [])
         return taken
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from noetlvm.service.hub import ConnectedWorker, Part
+from noetlvm.protocol.messages import Part
+from noetlvm.service.hub import ConnectedWorker
 from noetlvm.service.store_threads import StoreCalls
 from noetlvm.store.interface import Dispatch, QueuedCommand, StoreError
 

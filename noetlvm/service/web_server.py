@@ -11,8 +11,8 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from noetlvm.protocol.link import MESSAGE_BYTES_MAX
 from noetlvm.service.access import TimedConnection
-from noetlvm.service.server_link import MESSAGE_BYTES_MAX
 
 SHUTDOWN_SECONDS = 5
 """How long other requests may last after a signal."""

@@ -8,12 +8,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response, WebSocket
 
 from noetlvm.data.encoding import references_in
+from noetlvm.protocol.link import UNAUTHORIZED
 from noetlvm.service.access import Caller, TokenAccess, requires
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
 from noetlvm.service.playbooks_api import driver_of, readers_of
 from noetlvm.service.problems import ProblemError, documented
-from noetlvm.service.server_link import UNAUTHORIZED
 from noetlvm.service.waits import WaitEndedError
 from noetlvm.service.worker_exchange import close, exchange_messages
 from noetlvm.store.interface import StoreError

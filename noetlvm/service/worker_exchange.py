@@ -17,11 +17,11 @@ from typing import Any, Protocol
 from fastapi import WebSocketDisconnect
 
 from noetlvm.data.encoding import decode, encode
+from noetlvm.protocol.link import MESSAGE_BYTES_MAX
+from noetlvm.protocol.reported_events import reported_event
+from noetlvm.protocol.worker_messages import Hello, WorkerMessage
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
-from noetlvm.service.reported_events import reported_event
-from noetlvm.service.server_link import MESSAGE_BYTES_MAX
-from noetlvm.service.worker_messages import Hello, WorkerMessage
 from noetlvm.store.interface import StoreError
 
 MALFORMED = 4400
@@ -158,7 +158,7 @@ async def _send(socket: WorkerSocket, worker: ConnectedWorker, news: asyncio.Eve
         news.clear()
         outbound = worker.take()
         if not outbound.is_empty:
-            await socket.send_bytes(encode(outbound._asdict()))
+            await socket.send_bytes(encode(outbound.to_data()))
 
 
 async def renew(driver: Driver, worker: ConnectedWorker, message: WorkerMessage) -> None:
@@ -176,14 +176,14 @@ async def accept_message(driver: Driver, worker: ConnectedWorker, message: Worke
     Raises ValueError for a malformed part; nothing of the message counts then. Raises StoreError before it has taken a
     report: the message can be taken again.
     """
-    for key, data in message.results:
-        if sha256(data).hexdigest() != key:
+    for result in message.results:
+        if sha256(result.data).hexdigest() != result.key:
             raise ValueError("a result does not have the checksum that is its key")
     reports = [(report, [reported_event(fields) for fields in report.events]) for report in message.reports]
     if message.results:
         # Large ones come before the reports that refer to them, without the execution that they belong to.
         own = {report.execution_id for report in message.reports} or {part[0] for part in worker.held}
-        await driver.put_results(message.results, own)
+        await driver.put_results([(result.key, result.data) for result in message.results], own)
     if message.slots is not None:
         worker.slots = message.slots
     for released in message.released:

@@ -24,7 +24,7 @@ from noetlvm.sim.loop import WORLD, Process, SimulatedLoop
 from noetlvm.store.interface import StoreError
 
 if TYPE_CHECKING:
-    from noetlvm.service.server_link import Exchange
+    from noetlvm.protocol.link import Exchange
     from noetlvm.sim.processes import SimulatedServer, SimulatedWorker
     from noetlvm.wake.interface import Wake
 

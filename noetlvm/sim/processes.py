@@ -14,17 +14,17 @@ from noetlvm.engine.engine import Engine
 from noetlvm.language.placement import DEFAULT_POOL
 from noetlvm.rounds.recovery import is_orphan
 from noetlvm.service.driver import Driver
-from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.sim.loop import WORLD, KilledError, Process, SimulatedLoop
 from noetlvm.sim.playbooks import POOL
 from noetlvm.sim.ports import FaultyStore, SimulatedClock, SimulatedTools, resolve_secrets
 from noetlvm.store.interface import Action, Store, StoreError
+from noetlvm.worker.remote_worker import RemoteWorker
 
 if TYPE_CHECKING:
     from noetlvm.machine.loaded import Bundle
+    from noetlvm.protocol.link import Exchange
     from noetlvm.results.interface import MemoryResults
     from noetlvm.rounds.identity import NewIds
-    from noetlvm.service.server_link import Exchange
     from noetlvm.sim.network import Network, WakeUpBus
     from noetlvm.store.memory import MemoryStore
 

@@ -1,1 +1,1 @@
-"""The worker's side: runs pipelines with tools, and reports what happened."""
+"""The worker's side: a process that holds commands by leases, runs their pipelines with tools, and reports."""

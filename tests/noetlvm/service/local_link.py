@@ -7,11 +7,11 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from noetlvm.data.encoding import decode, encode
+from noetlvm.protocol.link import Exchange
+from noetlvm.protocol.worker_messages import WorkerMessage
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
-from noetlvm.service.server_link import Exchange
 from noetlvm.service.worker_exchange import accept_message, renew
-from noetlvm.service.worker_messages import WorkerMessage
 
 
 class LocalLink:
@@ -54,7 +54,7 @@ class LocalLink:
                     news.clear()
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(news.wait(), 0.02)
-                return encode(outbound._asdict())
+                return encode(outbound.to_data())
 
         yield Local()
 

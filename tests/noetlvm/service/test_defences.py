@@ -11,14 +11,15 @@ import pytest
 
 from noetlvm.command_line.process import CommandError
 from noetlvm.data.event import Event
+from noetlvm.protocol.link import RefusedError, ServerLink, WebSocketLink
+from noetlvm.protocol.messages import event_form
+from noetlvm.protocol.reported_events import reported_event
 from noetlvm.rounds.credentials import Credentials
 from noetlvm.service import access
 from noetlvm.service.access import TimedConnection
 from noetlvm.service.driver import Driver
 from noetlvm.service.process import bound_socket
-from noetlvm.service.remote_worker import RemoteWorker
-from noetlvm.service.reported_events import reported_event
-from noetlvm.service.server_link import RefusedError, ServerLink, WebSocketLink
+from noetlvm.worker.remote_worker import RemoteWorker
 from tests.canary import find_canaries
 from tests.noetlvm.engine.runs import PlayedTools
 from tests.noetlvm.service.test_leases import driven
@@ -105,7 +106,7 @@ def test_a_revoked_token_ends_the_connection_of_its_worker(monkeypatch: pytest.M
 
     async def run(token: str, revoke: Any) -> None:
         worker = RemoteWorker(WebSocketLink(service.url, token), PlayedTools(), id="one", pools=("default",), slots=1)
-        worker._lease_seconds = 0.3
+        worker.leases.seconds = 0.3
         task = asyncio.create_task(worker.run())
         await asyncio.sleep(0.5)
         revoke()
@@ -143,12 +144,19 @@ DONE = {"outcome": {"status": "ok"}, "do": "continue", "pc": 3}
 )
 def test_an_event_that_no_worker_sends_is_refused(fields: list[Any]) -> None:
     with pytest.raises(ValueError, match=r"event|has|lacks|field|is"):
+        reported_event(dict(zip(Event._fields, fields, strict=False)))
+
+
+@pytest.mark.parametrize("fields", [{}, {"name": "step.done"}, {**Event("step.done", {})._asdict(), "more": 1}])
+def test_an_event_with_unknown_or_missing_fields_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="unknown or missing fields"):
         reported_event(fields)
 
 
 def test_an_event_of_a_worker_is_taken() -> None:
     for data in (DONE, DONE | {"outcome": {"status": "error", "error": ERROR, "meta": {"ts": 1.5}}, "do": "retry"}):
-        assert reported_event(["task.done", data, 1, "2.0", 1, "a.b", 1]).data == data
+        sent = Event("task.done", data, 1, "2.0", 1, "a.b", 1)
+        assert reported_event(event_form(sent)) == sent
 
 
 def test_a_message_may_hold_the_largest_result_of_a_tool() -> None:
@@ -156,10 +164,10 @@ def test_a_message_may_hold_the_largest_result_of_a_tool() -> None:
 
     from noetlvm.data.encoding import encode
     from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
-    from noetlvm.service.server_link import MESSAGE_BYTES_MAX
+    from noetlvm.protocol.link import MESSAGE_BYTES_MAX
 
     data = encode("x" * TOOL_OUTPUT_BYTES_MAX)
-    message = encode({"reports": [], "results": [(sha256(data).hexdigest(), data)]})
+    message = encode({"reports": [], "results": [{"key": sha256(data).hexdigest(), "data": data}]})
     assert len(message) < MESSAGE_BYTES_MAX
 
 

@@ -12,20 +12,21 @@ import pytest
 from noetlvm.bridge import compile_source
 from noetlvm.data.event import Event
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import LeaseLost, Work, from_data
+from noetlvm.machine.messages import LeaseLost, Work
 from noetlvm.machine.state import FrameState
+from noetlvm.protocol.link import Exchange
+from noetlvm.protocol.messages import lease_form, work_in
+from noetlvm.protocol.worker_messages import WorkerMessage
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
-from noetlvm.service.remote_worker import RemoteWorker
-from noetlvm.service.server_link import Exchange
 from noetlvm.service.worker_exchange import renew
-from noetlvm.service.worker_messages import WorkerMessage
 from noetlvm.store.interface import QueuedCommand, StoreError
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.runner import ToolRunner
 from noetlvm.wake.interface import LocalWakeUps, WakeUps
+from noetlvm.worker.remote_worker import RemoteWorker
 
 PLAYBOOK = b"""\
 apiVersion: noetl.io/v2
@@ -57,7 +58,7 @@ async def next_command(worker: ConnectedWorker, news: asyncio.Event) -> Work:
     while True:
         taken = worker.take()
         if taken.commands:
-            work: Work = from_data(taken.commands[0]["work"])
+            work: Work = work_in(taken.commands[0]["work"])
             return work
         news.clear()
         await asyncio.wait_for(news.wait(), 10)
@@ -96,7 +97,7 @@ def test_stale_reports_renewals_and_releases_are_refused() -> None:
         assert driver.store.renew("first", [command] * 100, driver.store.now() + 100) == []
         assert driver.store.release("first", [command] * 100) == []
         await asyncio.sleep(0.1)
-        assert {accepted for _, accepted in first.take().answers} == {False}
+        assert {answer["accepted"] for answer in first.take().answers} == {False}
         assert driver.store.execution(id) == before
         driver.report(second, 1, part, current.lease, ending(current))
         while driver.store.execution(id).ended is None:  # type: ignore[union-attr]
@@ -146,7 +147,7 @@ def test_a_renewal_takes_up_what_the_store_has_and_refuses_the_rest() -> None:
         again = ConnectedWorker("first", ["default"], 1, news.set)  # the same worker on a new connection
         await driver.renew(again, [(part, work.lease), ((id, 7, ""), 1)])
         assert again.held == {part: work.lease}
-        assert again.take().stop == [[id, 7, "", 1]]
+        assert again.take().stop == [lease_form((id, 7, ""), 1)]
 
     driven(test)
 
@@ -181,12 +182,12 @@ class UnreachableLink:
 
 
 def test_a_draining_worker_leaves_when_no_server_can_take_its_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noetlvm.service.remote_worker.LEASE_SECONDS", 0.1)
+    monkeypatch.setattr("noetlvm.worker.held_leases.LEASE_SECONDS", 0.1)
 
     async def test() -> None:
         worker = RemoteWorker(UnreachableLink(), ToolRunner(()), id="w", pools=("default",), slots=1)
         work = Work("x", "b", "p", "start", 1, "", 1, {}, {}, {}, {}, None, FrameState(), None, "x", ())
-        worker.send(work, ending(work))
+        worker.commands.send(work, ending(work))
         worker.drain()
         await worker.run()
 
@@ -206,11 +207,11 @@ def test_a_pipeline_that_is_stopped_before_its_first_step_leaves_its_worker() ->
     async def test() -> None:
         worker = RemoteWorker(BundleLink(), ToolRunner(()), id="w", pools=("default",), slots=1)
         work = Work("x", "b", "tests/one", "start", 1, "", 1, {}, {}, {}, {}, None, FrameState(), None, "x", ())
-        worker._begin(work, {})
-        assert len(worker._runs) == 1
-        worker.give_up(("x", 1, ""), 1)
+        worker.commands.take(work, {})
+        assert worker.commands.held == {("x", 1, ""): 1}
+        worker.commands.give_up(("x", 1, ""), 1)
         await asyncio.sleep(0)
-        assert worker._runs == {}
+        assert worker.commands.held == {}
 
     asyncio.run(asyncio.wait_for(test(), 120))
 

@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager
 
 from noetlvm.bridge import compile_source
 from noetlvm.machine.loaded import Bundle
+from noetlvm.protocol.link import Exchange
 from noetlvm.service.driver import Driver
-from noetlvm.service.remote_worker import RemoteWorker
-from noetlvm.service.server_link import Exchange
 from noetlvm.tools.call import Outcome, ToolCall, ok
+from noetlvm.worker.remote_worker import RemoteWorker
 from tests.noetlvm.engine.runs import PlayedTools
 from tests.noetlvm.service.local_link import LocalLink
 from tests.noetlvm.service.test_leases import PLAYBOOK, driven

@@ -14,8 +14,8 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.driver import Driver
-from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.store.postgres import PostgresStore
+from noetlvm.worker.remote_worker import RemoteWorker
 from tests.noetlvm.engine.runs import PlayedTools
 from tests.noetlvm.service.local_link import LocalLink
 

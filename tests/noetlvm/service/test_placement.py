@@ -11,8 +11,9 @@ from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event
 from noetlvm.language.placement import StoreName
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import OpenWork, Work, from_data
+from noetlvm.machine.messages import OpenWork, Work
 from noetlvm.machine.payload import Offload
+from noetlvm.protocol.messages import lease_form, work_in
 from noetlvm.results.interface import MemoryResults
 from noetlvm.results.offered import OfferedResults
 from noetlvm.rounds.credentials import no_credentials
@@ -36,7 +37,7 @@ class Hand:
         self.news = asyncio.Event()
         self.worker = ConnectedWorker(name, pools, slots, self.news.set)
         self.taken: list[Work] = []
-        self.stopped: list[list[Any]] = []
+        self.stopped: list[dict[str, Any]] = []
 
     async def join(self) -> Hand:
         await self.driver.join(self.worker)
@@ -45,7 +46,7 @@ class Hand:
     def take(self) -> list[Work]:
         """Return commands that came since the last call."""
         outbound = self.worker.take()
-        works = [from_data(command["work"]) for command in outbound.commands]
+        works = [work_in(command["work"]) for command in outbound.commands]
         self.taken += works
         self.stopped += outbound.stop
         return works
@@ -416,7 +417,7 @@ def test_the_timer_of_an_idle_execution_still_rings(monkeypatch: pytest.MonkeyPa
             while [one.event.name for one in driver.store.events(id)].count("step.failed") == 0:
                 await asyncio.sleep(0.02)
         hand.take()
-        assert hand.stopped == [[id, 1, "", 1]]
+        assert hand.stopped == [lease_form((id, 1, ""), 1)]
 
     driven(test)
 

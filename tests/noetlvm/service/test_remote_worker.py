@@ -12,16 +12,16 @@ import pytest
 
 from noetlvm.bridge import compile_texts
 from noetlvm.machine.loaded import Bundle
+from noetlvm.protocol.link import RefusedError, ServerLink, WebSocketLink
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.app import service_app
 from noetlvm.service.driver import Driver
 from noetlvm.service.process import bound_socket
-from noetlvm.service.remote_worker import RemoteWorker
-from noetlvm.service.server_link import RefusedError, ServerLink, WebSocketLink
 from noetlvm.service.tokens import create_token
 from noetlvm.service.web_server import WebServer
 from noetlvm.store.memory import MemoryStore
+from noetlvm.worker.remote_worker import RemoteWorker
 from tests.noetlvm.engine.runs import PlayedTools
 from tests.waiting import until
 

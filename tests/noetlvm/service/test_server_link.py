@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
-from noetlvm.service.server_link import UNAUTHORIZED, RefusedError, WebSocketLink
+from noetlvm.protocol.link import UNAUTHORIZED, RefusedError, WebSocketLink
 
 
 def exchanged(code: int) -> None:

@@ -13,7 +13,8 @@ from noetlvm.bridge import compile_texts
 from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import OpenWork, Work, WorkerReport, from_data
+from noetlvm.machine.messages import OpenWork, Work, WorkerReport
+from noetlvm.protocol.messages import event_form, work_in
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
 from noetlvm.rounds.identity import new_ids
@@ -100,7 +101,7 @@ class Driven:
         while True:
             taken = worker.take()
             if taken.commands:
-                work: Work = from_data(taken.commands[0]["work"])
+                work: Work = work_in(taken.commands[0]["work"])
                 return work
             self.news.clear()
             await asyncio.wait_for(self.news.wait(), 30)
@@ -187,15 +188,15 @@ def test_a_store_that_fails_costs_a_worker_neither_its_connection_nor_its_lease(
             exchange = asyncio.create_task(exchange_messages(driven.driver, socket))
             socket.to_server.put_nowait({"worker": "one", "pools": ["default"], "slots": 1})
             id = await driven.driver.start(one_playbook(CHILD), {}, {})
-            work: Work = from_data((await socket.to_worker.get())["commands"][0]["work"])
+            work: Work = work_in((await socket.to_worker.get())["commands"][0]["work"])
             lease = {"execution_id": id, "run": work.run, "iteration": work.iteration, "lease": work.lease}
             setattr(store, failure, 3)
-            report = {**lease, "number": 1, "events": [list(Event("step.done", {"result": 7}, work.run))]}
+            report = {**lease, "number": 1, "events": [event_form(Event("step.done", {"result": 7}, work.run))]}
             socket.to_server.put_nowait({"beat": 1, "held": [lease], "reports": [report]})
-            answers: list[list[Any]] = []
+            answers: list[dict[str, Any]] = []
             while not answers:
                 answers += (await socket.to_worker.get())["answers"]
-            assert answers == [[1, True]]
+            assert answers == [{"number": 1, "accepted": True}]
             socket.to_server.put_nowait(None)
             await exchange
             events = [recorded.event.name for recorded in store.events(id)]

@@ -14,16 +14,19 @@ from noetlvm.data.references import Reference
 from noetlvm.limits import EVENT_BYTES_MAX
 from noetlvm.machine.decide import work_for
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import Work, to_data
+from noetlvm.machine.messages import Work
 from noetlvm.machine.payload import Offload
+from noetlvm.protocol.messages import work_form
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.driver import Driver
-from noetlvm.service.remote_worker import LEASE_SECONDS, RETURN_SECONDS, RemoteWorker
 from noetlvm.sim.loop import WORLD, Process, SimulatedLoop
 from noetlvm.sim.ports import SimulatedClock
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, ok
+from noetlvm.worker.commands import RETURN_SECONDS
+from noetlvm.worker.held_leases import LEASE_SECONDS
+from noetlvm.worker.remote_worker import RemoteWorker
 from tests.noetlvm.service.test_placement import CHAIN, HEAD, TIMED, Hand, start
 
 
@@ -123,7 +126,7 @@ class DeafLink:
         self.returned: dict[int, float] = {}
         """When leases came back."""
         for seconds, work in enumerate(works):
-            command = {"work": to_data(work), "secrets": {}}
+            command = {"work": work_form(work), "secrets": {}}
             asyncio.get_running_loop().call_later(seconds, lambda command=command: self._answer(commands=[command]))
 
     def _answer(self, **message: list[Any]) -> None:
@@ -137,7 +140,7 @@ class DeafLink:
     async def send(self, data: bytes) -> None:
         message = decode(data)
         for report in message.get("reports", ()):
-            self._answer(answers=[[report["number"], True]])
+            self._answer(answers=[{"number": report["number"], "accepted": True}])
         now = asyncio.get_running_loop().time()
         self.returned |= {lease["lease"]: now for lease in message.get("released", ())}
 

@@ -15,9 +15,9 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import Credentials, KnownSecrets
 from noetlvm.service.driver import Driver
-from noetlvm.service.remote_worker import RemoteWorker
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, ok
+from noetlvm.worker.remote_worker import RemoteWorker
 from tests.canary import find_canaries
 from tests.noetlvm.engine.runs import PlayedTools
 from tests.noetlvm.service.local_link import LocalLink
@@ -181,9 +181,9 @@ def test_commands_with_the_same_secrets_share_what_masks_them(monkeypatch: pytes
 
     async def check(_driver: Driver, worker: RemoteWorker) -> None:
         assert len(made) == 2  # one of the server, one of the worker
-        worker._lease_seconds = 0.05
+        worker.leases.seconds = 0.05
         worker._news.set()
-        while worker._known_secrets:
+        while worker._data._known_secrets:
             await asyncio.sleep(0.01)
 
     worked(play, check)

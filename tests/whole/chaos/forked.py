@@ -22,7 +22,7 @@ _CONTEXT.set_forkserver_preload(
     [
         "noetlvm.service.app",
         "noetlvm.service.process",
-        "noetlvm.service.remote_worker",
+        "noetlvm.worker.remote_worker",
         "noetlvm.cli.server",
         "noetlvm.cli.worker",
         "noetlvm.bridge",

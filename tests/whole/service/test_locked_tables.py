@@ -22,9 +22,9 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from noetlvm.conformance.cluster import Cluster
-from noetlvm.service.remote_worker import RemoteWorker
-from noetlvm.service.server_link import WebSocketLink
+from noetlvm.protocol.link import WebSocketLink
 from noetlvm.tools.call import Outcome, ToolCall, ok
+from noetlvm.worker.remote_worker import RemoteWorker
 from tests.servers import postgres_server
 from tests.whole.service.processes import cluster, persistently, wait_for
 

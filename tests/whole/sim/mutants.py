@@ -25,7 +25,7 @@ class Mutant(NamedTuple):
 FOLD, DECIDE, SETTLING = "noetlvm.machine.fold", "noetlvm.machine.decide", "noetlvm.machine.settling"
 ROUTING, LOOPS, FRAME = "noetlvm.machine.routing", "noetlvm.machine.loops", "noetlvm.machine.frame"
 INSTRUCTIONS, SERVER, DRIVER = "noetlvm.machine.instructions", "noetlvm.rounds.rounds", "noetlvm.service.driver"
-HUB, REMOTE, API = "noetlvm.service.hub", "noetlvm.service.remote_worker", "noetlvm.service.worker_api"
+HUB, COMMANDS = "noetlvm.service.hub", "noetlvm.worker.commands"
 MEMORY, PIPELINE, ACTIVE = "noetlvm.store.memory", "noetlvm.worker.pipeline_run", "noetlvm.rounds.active"
 RECOVERY, STATE, RETRY = "noetlvm.rounds.recovery", "noetlvm.machine.state", "noetlvm.machine.retry"
 REQUESTS, PLACEMENT = "test tests.noetlvm.rounds.test_requests", "test tests.noetlvm.service.test_placement"
@@ -47,7 +47,7 @@ MUTANTS = [
     Mutant("lease_does_not_grow", DECIDE, "{\"lease\": latest + 1}", "{\"lease\": latest}", "case lease-late-report"),
     Mutant("lease_of_a_unit_shrinks", DECIDE, "{\"lease\": latest + 1}", "{\"lease\": given.lease + 1}", f"{CONTROL}.test_children test_a_lost_lease_of_a_unit_takes_no_lease_back_that_a_waiting_thread_has_already"),
     Mutant("assignment_of_a_failed_write_stays", HUB, "            self._drop(part, work.lease)  # a write that failed may have assigned it\n", "", f"{PLACEMENT} test_an_assignment_of_a_write_that_failed_is_dropped_when_the_work_is_offered_again"),
-    Mutant("older_lease_goes_on", REMOTE, "            known.stop(now=True)\n", "            pass\n", f"{VIRTUAL} test_a_worker_stops_a_pipeline_whose_command_comes_again_under_a_new_lease"),
+    Mutant("older_lease_goes_on", COMMANDS, "            known.stop(now=True)\n", "            pass\n", f"{VIRTUAL} test_a_worker_stops_a_pipeline_whose_command_comes_again_under_a_new_lease"),
     Mutant("leaving_worker_keeps_its_lease", FOLD, "    thread.lease += 1\n", "", "case child-of-itself"),
     Mutant("one_iteration_too_many", FOLD, "loop.next - loop.ended < loop.width", "loop.next - loop.ended <= loop.width", "case loop-fail-fast"),
     Mutant("result_of_another_iteration", FOLD, "loop.results[index] = data.get(\"result\")", "loop.results[-1 - index] = data.get(\"result\")", "case iter-names"),
@@ -97,12 +97,12 @@ MUTANTS = [
     Mutant("second_writer_wins", MEMORY, "!= append.known_seq or (stored and not append.known_seq):", "> append.known_seq + 1_000:", f"{STORE} test_a_conflict_concerns_one_execution_and_neither_its_neighbours_nor_later_writes"),
     Mutant("claimed_twice", MEMORY, "if not command.worker and command.pool in wanted", "if command.pool in wanted", f"{PLACEMENT} test_what_runs_is_not_handed_out_again_after_a_pause"),
     Mutant("start_key_ignored", MEMORY, "if append.start_key and self._start_keys", "if False and self._start_keys", f"{STORE} test_one_start_key_starts_one_execution"),
-    Mutant("doubled_command_runs_twice", REMOTE, "if known is not None and known.work.lease >= work.lease:", "if False:", f"{VIRTUAL} test_a_command_that_comes_twice_runs_once"),
+    Mutant("doubled_command_runs_twice", COMMANDS, "if known is not None and known.work.lease >= work.lease:", "if False:", f"{VIRTUAL} test_a_command_that_comes_twice_runs_once"),
     Mutant("slot_never_free", HUB, "if not is_open and self.held.get(part) == lease:", "if False:", f"{VIRTUAL} test_a_slot_is_free_again_when_the_server_fails_the_step_of_a_report"),
     Mutant("timers_of_others_not_looked_for", DRIVER, "for row in due:", "for row in ():", f"{VIRTUAL} test_the_timer_of_a_server_that_died_rings_at_another"),
     Mutant("stale_child_answers", DECIDE, "if given.key and self._waits_for(given.run, given.iteration) == given.key:", "if given.key and self._waits_for(given.run, given.iteration):", f"{CONTROL}.test_children test_an_outcome_that_nobody_waits_for_changes_nothing"),
     Mutant("started_iterations_cancelled", SETTLING, " if not thread.started and not goes_on(run, path)]", "]", f"{CONTROL}.test_loops test_fail_fast_cancels_what_has_not_started_and_waits_for_what_has"),
-    Mutant("lost_lease_goes_on", REMOTE, "late = [(part, run) for part, run in self._runs.items() if self._leased[part] < latest]", "late = []", f"{VIRTUAL} test_a_worker_stops_its_tools_before_a_lease_ends_that_is_not_renewed"),
+    Mutant("lost_lease_goes_on", COMMANDS, "late = [self._runs[part].work for part in self._leases.late()]", "late = []", f"{VIRTUAL} test_a_worker_stops_its_tools_before_a_lease_ends_that_is_not_renewed"),
     Mutant("request_to_a_child_that_never_was_stays", SERVER, "return None if parent is None else (parent, Continue())", "return None", f"{REQUESTS} test_a_child_that_a_pause_held_back_is_not_cancelled_with_its_parent"),
     Mutant("deferred_command_in_a_pool_of_nobody", ACTIVE, "and not worker and work.not_before <= now:", "and not worker:", f"{PLACEMENT} test_iterations_of_a_local_loop_that_wait_for_its_rate_run_though_its_worker_has_ended_the_others"),
     Mutant("rate_ignored", FOLD, "return starts[-1]", "return 0.0", "case loop-rate"),

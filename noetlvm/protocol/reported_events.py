@@ -14,8 +14,8 @@ from noetlvm.language.names import has_control
 NUMBER_MAX = 2**53
 """Of runs, leases and tasks: databases end not far behind it, and nothing counts so far."""
 
-_FIELDS = (str, dict, int, str, int, str, int)
-"""Types of an event's own fields, in their order."""
+_FIELDS = {"name": str, "data": dict, "run": int, "iteration": str, "task": int, "label": str, "attempt": int}
+"""Types of an event's own fields."""
 
 _ANY, _NUMBER = (object,), (int, float)
 
@@ -69,11 +69,11 @@ _REPORTED: Mapping[str, Mapping[str, _Key]] = {
 _REQUIRED = {name: [key for key, known in keys.items() if known.is_required] for name, keys in _REPORTED.items()}
 
 
-def reported_event(fields: list[Any]) -> Event:
+def reported_event(fields: Mapping[str, Any]) -> Event:
     """Return the event that a worker sends. Raises ValueError if no worker sends such a one."""
-    if len(fields) != len(_FIELDS) or not all(map(isinstance, fields, _FIELDS)):
+    if fields.keys() != _FIELDS.keys() or not all(isinstance(fields[name], kind) for name, kind in _FIELDS.items()):
         raise ValueError("an event has unknown or missing fields")
-    name, data, *rest = fields
+    name, data = fields["name"], fields["data"]
     keys = _REPORTED.get(name)
     if keys is None:
         raise ValueError("workers do not report this event")
@@ -84,10 +84,12 @@ def reported_event(fields: list[Any]) -> Event:
     for key in _REQUIRED[name]:
         if key not in data:
             raise ValueError(f"{name} lacks `{key}`")
-    for field in rest:
+    for field in fields.values():
+        if field is data:
+            continue
         if has_control(field) if isinstance(field, str) else not 0 <= field <= NUMBER_MAX:
             raise ValueError("a field of an event cannot be stored")
-    return Event(*fields)
+    return Event(**fields)
 
 
 def _check(place: str, key: str, value: Any, known: _Key) -> None:

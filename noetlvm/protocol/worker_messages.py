@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from noetlvm.language.placement import DEFAULT_POOL, POOL_CHARS_MAX
-from noetlvm.service.hub import Part
-from noetlvm.service.reported_events import NUMBER_MAX
+from noetlvm.protocol.messages import Part
+from noetlvm.protocol.reported_events import NUMBER_MAX
 
 SLOTS_MAX = 10_000
 
@@ -41,7 +41,8 @@ class ReportModel(BaseModel):
     run: Number
     iteration: Identifier
     lease: Number
-    events: list[list[Any]]
+    events: list[dict[str, Any]]
+    """`reported_events` checks them."""
 
 
 class LeaseModel(BaseModel):
@@ -59,13 +60,22 @@ class LeaseModel(BaseModel):
         return self.execution_id, self.run, self.iteration
 
 
+class ResultModel(BaseModel):
+    """A large result."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    key: str = Field(pattern="^[0-9a-f]{64}$", description="Checksum of its bytes.")
+    data: bytes
+
+
 class WorkerMessage(BaseModel):
     """What a worker sends."""
 
     model_config = ConfigDict(extra="forbid")
 
     reports: list[ReportModel] = []
-    results: list[tuple[str, bytes]] = Field([], description="Keys and bytes of results that reports refer to.")
+    results: list[ResultModel] = Field([], description="Those that reports refer to.")
     slots: int | None = Field(None, ge=0, le=SLOTS_MAX, description="0: the worker takes no more commands.")
     released: list[LeaseModel] = Field([], description="Commands for another worker, or for this one again.")
     beat: int = Field(0, ge=0, description="Renews `held`; the server acknowledges the number. 0: no renewal.")
