@@ -61,8 +61,8 @@ BRIDGE = "noetlvm.bridge"
 YAML_READERS = ("noetlc.syntax", "noetlvm.keychain.file")
 """Secrets can come from YAML files, and the virtual machine has no compiler to read them with."""
 
-LAZY = {"noetlc.graph.networkx_graph"}
-"""Modules that only `noetlc graph` imports: they may import something heavy themselves."""
+LAZY = {"noetlc.graph.networkx_graph", "noetlvm.protocol.worker_messages"}
+"""Modules that only `noetlc graph` and servers import: they may import something heavy themselves."""
 SERVICE = "noetlvm.service"
 """Imported by the commands that serve, and by nothing else."""
 HEAVY = {"lark", "networkx", "jinja2", "rich", "pydantic"}
