@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from noetlc.cli import ConfigOption
+from noetlc.graph.run import GraphFormat, Order
+from noetlc.graph.run import graph as run_graph
 from noetlvm.command_line.declared import Argument, Option
 
 
@@ -12,9 +14,7 @@ def graph(
     files: Annotated[
         list[str], Argument(metavar="FILE", help="A playbook or a bundle; two with --diff. `-` is standard input.")
     ],
-    format: Annotated[
-        str, Option(metavar="text|json|dot|mermaid|pnml|svg|html|graphml|node-link", help="Format of the output.")
-    ] = "text",
+    format: Annotated[GraphFormat, Option(help="Format of the output.")] = GraphFormat.TEXT,
     output: Annotated[str | None, Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
     fail_on: Annotated[
         list[str] | None,
@@ -49,16 +49,6 @@ def graph(
     Exit codes: 0 no finding that --fail-on selects, 1 such a finding, an error in the playbook or no such run, 2 could
     not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.graph.run import GraphFormat, Order
-    from noetlc.graph.run import graph as run_graph
-    from noetlvm.command_line.process import CommandError
-    from noetlvm.nearest import suggestion
-
-    if format not in list(GraphFormat):
-        known = ", ".join(GraphFormat)
-        raise CommandError(
-            f"no format is called `{format}`: --format takes {known}.{suggestion(format, list(GraphFormat))}"
-        )
     words = tuple(word.strip() for given in fail_on or () for word in given.split(",") if word.strip())
     way = path if path is not None else (start, end) if start is not None or end is not None else None
-    return run_graph(Order(tuple(files), GraphFormat(format), output, words, way, diff, unfold, playbook, config))
+    return run_graph(Order(tuple(files), format, output, words, way, diff, unfold, playbook, config))

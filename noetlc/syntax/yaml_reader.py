@@ -78,6 +78,8 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000
 _NO_TABS = "indent with spaces, not tabs"
 _LEADING_TABS = re.compile(r"^\t+", re.MULTILINE)
 _BOM = "\ufeff"
+_WHITE = " \t\r\n\x85\u2028\u2029"
+"""White space of YAML. A no-break space is text."""
 _MERGE = "<<"
 
 
@@ -306,7 +308,7 @@ class _Reader:
         span = self._span(event)
         style = event.style or ""
         if style in "|>" and style:
-            span = Span(span.start, span.start + len(self.text[span.start : span.end].rstrip()))
+            span = Span(span.start, span.start + len(self.text[span.start : span.end].rstrip(_WHITE)))
         text: str = event.value
         scalar = Scalar(span, self._scalar_value(event, span, text), text, style)
         self.scalar_spans.append(span)

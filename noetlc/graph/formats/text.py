@@ -52,8 +52,9 @@ def facts(report: GraphReport) -> Iterator[Fact]:
     if report.concurrent:
         more = "" if report.concurrent_complete else ", and more"
         one, other = report.concurrent[0]
+        pairs = "1 pair of steps" if len(report.concurrent) == 1 else f"{len(report.concurrent):,} pairs of steps"
         pair = f"{one} and {other}" if one != other else f"two runs of {one}"
-        yield Fact("at once", f"{len(report.concurrent)} pairs of steps{more}, such as {pair}")
+        yield Fact("at once", f"{pairs}{more}, such as {pair}")
     if report.critical:
         yield Fact("critical", _names(report.critical))
 

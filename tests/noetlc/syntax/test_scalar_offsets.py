@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from noetlc.syntax.nodes import Mapping, Scalar
@@ -68,6 +68,7 @@ _SOFT = " \t\r\n\x85\u2028\u2029"
     ),
     st.sampled_from(['"', "'", "|", ">"]),
 )
+@example("\xa0", "|")
 def test_every_visible_character_maps_to_itself(content: str, style: str) -> None:
     import yaml
 
