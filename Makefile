@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: audit chaos demo kill mutants test test-all test-long test-short test-versions check format bench docs update wheel fuzz oracle clean
+.PHONY: audit chaos demo kill mutants test test-all test-long test-near test-record test-short test-versions check format bench docs update wheel fuzz oracle clean
 
 demo: $(READY)  ## Find mistakes, kill a run and resume it, and draw the way that its tokens took.
 	@.ci/timed $@ '$(BIN)/python examples/demo.py'
@@ -17,6 +17,12 @@ test-long: $(READY)  ## Run the long tests: kill campaigns, chaos, mutants, larg
 	@.ci/timed $@ '$(PYTEST) -m long'
 
 test-all: test test-long  ## Run all tests.
+
+test-near: $(READY)  ## Run the tests that reach what differs from main, in under a minute: make test-near SINCE=HEAD~3
+	@$(BIN)/python -m tests.whole.near $(if $(SINCE),--since $(SINCE))
+
+test-record: $(READY)  ## Run the tests and record what each reaches, for `make test-near`; takes about twice as long.
+	@.ci/timed $@ 'REACH=all $(PYTEST) -m "not long" -p tests.whole.near.plugin'
 
 test-short: $(READY)  ## Run the tests that notice another version of Python or of a package; about a minute.
 	@.ci/timed $@ '$(PYTEST) -m "not long" @tests/short.txt'

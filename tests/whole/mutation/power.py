@@ -34,7 +34,7 @@ PACKAGES = (
     "noetlc/codegen",
 )
 _SECONDS_MAX = 240
-"""Of tests that run at once; a busy machine must not look like a mutant that is noticed, so their time-out kills none."""
+"""Of tests that run at once; their time-out kills no mutant, because the machine may only be busy."""
 _TESTS_AT_ONCE, _FILES_AT_ONCE = 40, 4
 _PYTEST = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not long", "--tb=no", "-o", "timeout=60")
 
