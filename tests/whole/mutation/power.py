@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,7 @@ PACKAGES = (
 _SECONDS_MAX = 240
 """Of tests that run at once; their time-out kills no mutant, because the machine may only be busy."""
 _TESTS_AT_ONCE, _FILES_AT_ONCE = 40, 4
+_NOT_FOUND = re.compile(r"^ERROR: not found: (.*)$", re.MULTILINE)
 _PYTEST = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not long", "--tb=no", "-o", "timeout=60")
 
 
@@ -119,21 +121,35 @@ class Checkout:
         return found if found and not self._first_failure([found]) else ""
 
     def _failing(self, tests: list[str]) -> str:
-        there = [test for test in tests if (self.folder / test.partition("::")[0]).is_file()]
+        there = [known for test in tests if (known := self._known(test))]
         number = _TESTS_AT_ONCE if any("::" in test for test in there) else _FILES_AT_ONCE
         parts = (there[first : first + number] for first in range(0, len(there), number))
         return next((found for part in parts if (found := self._first_failure(part))), "")
 
+    def _known(self, test: str) -> str:
+        """Return a test as this commit names it, whose file may be in another folder; empty: there is no such file."""
+        file, colons, name = test.partition("::")
+        if (self.folder / file).is_file():
+            return test
+        same = list((self.folder / "tests").rglob(Path(file).name))
+        return f"{same[0].relative_to(self.folder)}{colons}{name}" if len(same) == 1 else ""
+
     def _first_failure(self, tests: list[str]) -> str:
-        words = [sys.executable, "-m", "pytest", *_PYTEST, *tests]
-        try:
-            done = subprocess.run(
-                words, cwd=self.folder, text=True, capture_output=True, check=False, timeout=_SECONDS_MAX
-            )
-        except subprocess.TimeoutExpired:
-            return ""
-        lines = (line.partition(" ") for line in done.stdout.splitlines())
-        return next((test.partition(" - ")[0] for word, _, test in lines if word in ("FAILED", "ERROR")), "")
+        words = [sys.executable, "-m", "pytest", *_PYTEST]
+        while tests:
+            try:
+                done = subprocess.run(
+                    [*words, *tests], cwd=self.folder, text=True, capture_output=True, check=False, timeout=_SECONDS_MAX
+                )
+            except subprocess.TimeoutExpired:
+                return ""
+            missing = set(_NOT_FOUND.findall(done.stderr))
+            known = [test for test in tests if f"{self.folder}/{test}" not in missing]
+            if known == tests:
+                lines = (line.partition(" ") for line in done.stdout.splitlines())
+                return next((test.partition(" - ")[0] for word, _, test in lines if word in ("FAILED", "ERROR")), "")
+            tests = known
+        return ""
 
 
 def power(place: Place, before: Place, checkouts: tuple[Checkout, Checkout], record: Record | None) -> dict[str, Any]:

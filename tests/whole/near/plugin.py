@@ -49,13 +49,13 @@ class Recorder:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         self._called, self._starts = set(), False
         began = time.perf_counter()
-        threading.settrace(self._on_call)  # type: ignore[arg-type]  # None: lines are not traced
-        sys.settrace(self._on_call)  # type: ignore[arg-type]
+        threading.settrace(self._on_call)  # lines are not traced: it returns None
+        sys.settrace(self._on_call)
         try:
             return (yield)
         finally:
             sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
+            threading.settrace(None)
             self._note(item, time.perf_counter() - began)
 
     @pytest.hookimpl(wrapper=True)
