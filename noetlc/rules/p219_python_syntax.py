@@ -1,8 +1,5 @@
-from noetlc.analysis.inputs import typed_tasks
+from noetlc.analysis.python_code import python_codes
 from noetlc.rules.rule import Findings, Model, Rule, Severity
-from noetlc.syntax.nodes import Scalar
-from noetlc.syntax.scalar_offsets import span_in_file
-from noetlc.syntax.span import Span
 
 
 class PythonSyntax(Rule):
@@ -27,35 +24,11 @@ class PythonSyntax(Rule):
     on_damaged = True
 
     def check(self, model: Model) -> Findings:
-        for view, kind in typed_tasks(model):
-            for entry in view.task.extra:
-                declared, value = kind.input(entry.key.text), entry.value
-                is_source = declared is not None and declared.language == "python" and isinstance(value, Scalar)
-                if is_source and isinstance(value, Scalar) and isinstance(value.value, str) and not value.is_template:
-                    yield from self._check_source(model, value)
-
-    def _check_source(self, model: Model, source: Scalar) -> Findings:
-        problem = _syntax_error(source.text)
-        if problem is None:
-            return
-        line, column, message = problem
-        lines = source.text.splitlines(keepends=True)
-        start = sum(map(len, lines[: line - 1])) + min(column - 1, len(lines[line - 1]) if line <= len(lines) else 0)
-        place = span_in_file(model.source.text, source, Span(start, start + 1))
-        yield self.finding(place, f"line {line} of the source is not Python: {message}", "correct the source")
-
-
-def _syntax_error(text: str) -> tuple[int, int, str] | None:
-    """Return line, column and message of the first syntax error; `return` outside a function is none here."""
-    import ast
-    import warnings
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except SyntaxError as error:
-        return max(error.lineno or 1, 1), max(error.offset or 1, 1), error.msg
-    except (ValueError, RecursionError, MemoryError) as error:
-        return 1, 1, str(error) or "the source nests too deep"
-    return None
+        for code in python_codes(model):
+            error = code.parsed
+            if isinstance(error, SyntaxError):
+                line = max(error.lineno or 1, 1)
+                # Columns of syntax errors count from 1, and characters.
+                column = len(code.text.split("\n")[line - 1][: max(error.offset or 1, 1) - 1].encode())
+                message = f"line {line} of the source is not Python: {error.msg}"
+                yield self.finding(code.span(line, column), message, "correct the source")

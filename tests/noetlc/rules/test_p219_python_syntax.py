@@ -26,6 +26,9 @@ def with_source(source: str) -> str:
         ("x = 1\nfor a in [1]\n    x += a", 2, 13),
         ("x = (1", 1, 5),
         ("x = 'é' +* 2", 1, 10),
+        ("result = await thing()", 1, 10),
+        ("x = 1\nreturn (yield)\nbreak", 3, 1),
+        ("result = {{ workload.a }} +", 1, 28),
     ],
 )
 def test_a_syntax_error_is_found_at_its_place(source: str, line: int, column: int) -> None:
@@ -41,7 +44,6 @@ def test_a_syntax_error_is_found_at_its_place(source: str, line: int, column: in
         "return {'a': 1}",
         "if True:\n    return 1\nresult = 2",
         "def main(a):\n    return a",
-        "result = await thing()",
         "pattern = '\\d'",
     ],
 )
@@ -49,8 +51,9 @@ def test_valid_sources_have_no_finding(source: str) -> None:
     assert lint(with_source(source), "P219") == []
 
 
-def test_a_source_with_templates_is_not_judged() -> None:
-    assert lint(with_source("result = {{ workload.a }} +"), "P219") == []
+@pytest.mark.parametrize("source", ["result = {{ workload.a }}", "{% if workload.a %}x = ({% endif %}"])
+def test_templates_are_values_and_blocks_are_not_judged(source: str) -> None:
+    assert lint(with_source(source), "P219") == []
 
 
 def test_a_source_that_nests_too_deep_is_a_finding_and_no_crash() -> None:
