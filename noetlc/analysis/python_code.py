@@ -167,11 +167,14 @@ def _as_function(tree: ast.Module, names: list[str]) -> ast.Module:
 
 
 def _arguments(model: Model, view: TaskView) -> frozenset[str] | None:
+    step = view.owner.step
+    if step is not None and model.is_reported(step.span, ("step", "args")):
+        return None
     own = _keys(view.task.get_extra("args"))
     if own is None or not view.owner.in_workbook:
         return own
     for call in model.tasks:
-        name = call.task.get_extra("name") if call.kind == "workbook" else None
+        name = call.task.get_extra("task") if call.kind == "workbook" else None
         if isinstance(name, Scalar) and name.text == view.owner.name:
             given = _keys(call.task.get_extra("args"))
             if given is None:
