@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from noetlvm.language.placement import POOL_CHARS_MAX
 from noetlvm.service.problems import Diagnostic
 from noetlvm.store.interface import PAGE_ROWS, CatalogueEntry, Execution
 
@@ -148,6 +149,9 @@ class TokenRequest(Message):
     """Creates a token."""
 
     scopes: list[Literal["admin", "run", "read", "worker"]] = Field(min_length=1, max_length=4)
+    pools: list[Annotated[str, Field(min_length=1, max_length=POOL_CHARS_MAX)]] = Field(
+        [], max_length=100, description="Pools that workers with the token serve. None: the default pool."
+    )
 
 
 class TokenView(BaseModel):

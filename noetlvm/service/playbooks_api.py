@@ -24,6 +24,7 @@ from noetlvm.service.models import (
     VersionPage,
 )
 from noetlvm.service.problems import Diagnostic, ProblemError, documented
+from noetlvm.service.tokens import holder_of
 
 playbooks_router = APIRouter(tags=["playbooks"])
 
@@ -127,7 +128,7 @@ async def get_bundle(
 
 def stored_bundle(driver: Driver, bundle: str, caller: Caller, worker: str) -> bytes:
     """Return the bytes of a bundle that a caller may read."""
-    holder = driver.hub.workers.get(worker)
+    holder = driver.hub.workers.get(holder_of(caller.token, worker))
     if "read" not in caller.allowed and not (holder and any(grant.bundle == bundle for grant in holder.grants)):
         raise ProblemError(404, "no command of this worker names such a bundle")
     # From memory, where the server has it that handed the command out: a worker that waits for it renews nothing.

@@ -12,6 +12,8 @@ import secrets
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from noetlvm.language.names import has_control
+from noetlvm.language.placement import DEFAULT_POOL, POOL_CHARS_MAX
 from noetlvm.store.interface import StoredToken, Tokens
 
 PREFIX = "nvt"
@@ -22,6 +24,10 @@ SCOPES: dict[str, frozenset[str]] = {
     "worker": frozenset({"worker"}),
 }
 """Each scope, and what it allows."""
+
+
+POOL = "pool:"
+"""Before the name of a pool, among the scopes of a token with the scope `worker`: a pool that its workers serve."""
 
 
 class TokenError(ValueError):
@@ -36,12 +42,19 @@ class CreatedToken(NamedTuple):
     scopes: tuple[str, ...]
 
 
-def create_token(store: Tokens, scopes: Iterable[str], now: float) -> CreatedToken:
-    """Store a new token and return its text."""
+def create_token(store: Tokens, scopes: Iterable[str], now: float, pools: Iterable[str] = ()) -> CreatedToken:
+    """Store a new token and return its text. `pools` are those that its workers serve; none: the default pool."""
     wanted = tuple(dict.fromkeys(scopes))
     unknown = [scope for scope in wanted if scope not in SCOPES]
     if unknown or not wanted:
         raise TokenError(f"a token needs scopes of {', '.join(SCOPES)}; `{', '.join(unknown)}` is none of them")
+    served = tuple(dict.fromkeys(pools))
+    for pool in served:
+        if "worker" not in wanted:
+            raise TokenError(f"the pool `{pool}` is for a token with the scope `worker`")
+        if not 0 < len(pool) <= POOL_CHARS_MAX or "," in pool or has_control(pool):
+            raise TokenError(f"`{pool}` cannot be the pool of a token: it is empty, too long or has a comma")
+    wanted += tuple(POOL + pool for pool in served)
     id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     store.put_token(StoredToken(id, _digest(secret), wanted, now))
     return CreatedToken(f"{PREFIX}_{id}_{secret}", id, wanted)
@@ -56,7 +69,23 @@ def allowed_by(store: Tokens, text: str) -> frozenset[str]:
     is_right = hmac.compare_digest(_digest(secret), found.digest if found else _digest(""))
     if found is None or not is_right or found.revoked is not None:
         return frozenset()
-    return frozenset().union(*(SCOPES[scope] for scope in found.scopes))
+    return frozenset().union(*(SCOPES.get(scope, {scope}) for scope in found.scopes))
+
+
+def pools_of(allowed: Iterable[str]) -> frozenset[str]:
+    """Return the pools that a token's workers may serve: the default pool if it names none."""
+    named = frozenset(right.removeprefix(POOL) for right in allowed if right.startswith(POOL))
+    return named or frozenset({DEFAULT_POOL})
+
+
+def holder_of(token: str, worker: str) -> str:
+    """Return who holds a worker's leases: two tokens share none, whatever their workers call themselves."""
+    return f"{token_id(token)}/{worker}"
+
+
+def worker_name(holder: str) -> str:
+    """Return what a holder of leases calls itself."""
+    return holder.partition("/")[2]
 
 
 def token_id(text: str) -> str:

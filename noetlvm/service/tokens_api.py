@@ -12,7 +12,7 @@ from noetlvm.service.access import requires
 from noetlvm.service.models import NewToken, TokenRequest, TokenView
 from noetlvm.service.playbooks_api import driver_of
 from noetlvm.service.problems import ProblemError, documented
-from noetlvm.service.tokens import create_token
+from noetlvm.service.tokens import TokenError, create_token
 
 tokens_router = APIRouter(tags=["tokens"], dependencies=[requires("admin")])
 
@@ -21,7 +21,10 @@ tokens_router = APIRouter(tags=["tokens"], dependencies=[requires("admin")])
 def add_token(request: Request, wanted: TokenRequest) -> NewToken:
     """Create a token. Its text is in this answer and nowhere else."""
     store = driver_of(request).store
-    created = create_token(store, wanted.scopes, store.now())
+    try:
+        created = create_token(store, wanted.scopes, store.now(), wanted.pools)
+    except TokenError as error:
+        raise ProblemError(422, str(error)) from None
     return NewToken(token=created.token, id=created.id, scopes=list(created.scopes))
 
 

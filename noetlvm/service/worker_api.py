@@ -14,6 +14,7 @@ from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
 from noetlvm.service.playbooks_api import driver_of, readers_of
 from noetlvm.service.problems import ProblemError, documented
+from noetlvm.service.tokens import holder_of, pools_of
 from noetlvm.service.waits import WaitEndedError
 from noetlvm.service.worker_exchange import close, exchange_messages
 from noetlvm.store.interface import StoreError
@@ -39,15 +40,15 @@ async def connect_worker(socket: WebSocket) -> None:
     scheme, _, token = socket.headers.get("authorization", "").partition(" ")
     await socket.accept()
     try:
-        is_allowed = scheme.lower() == "bearer" and "worker" in await access.checked(token)
+        allowed = await access.checked(token) if scheme.lower() == "bearer" else frozenset()
     except StoreError:
         await close(socket, TRY_AGAIN, STORE_FAILED)
         return
-    if not is_allowed:
+    if "worker" not in allowed:
         await close(socket, UNAUTHORIZED, "a token with the scope `worker` is needed")
         return
     try:
-        await socket.app.state.waits.run(token, exchange_messages(driver, socket))
+        await socket.app.state.waits.run(token, exchange_messages(driver, socket, token, pools_of(allowed)))
     except WaitEndedError as error:
         await close(socket, UNAUTHORIZED if error.is_revoked else RESTARTING, str(error))
 
@@ -67,7 +68,7 @@ async def get_result(
 
 def stored_result(driver: Driver, key: str, caller: Caller, worker: str) -> bytes:
     """Return a stored result that a caller may read."""
-    holder = driver.hub.workers.get(worker)
+    holder = driver.hub.workers.get(holder_of(caller.token, worker))
     if "read" not in caller.allowed and (holder is None or not is_readable(driver, holder, key)):
         raise ProblemError(404, "no command of this worker refers to such a result")
     try:

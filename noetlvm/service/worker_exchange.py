@@ -11,17 +11,19 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
+from collections.abc import Collection
 from hashlib import sha256
 from typing import Any, Protocol
 
 from fastapi import WebSocketDisconnect
 
 from noetlvm.data.encoding import decode, encode
-from noetlvm.protocol.link import MESSAGE_BYTES_MAX
+from noetlvm.protocol.link import MESSAGE_BYTES_MAX, UNAUTHORIZED
 from noetlvm.protocol.reported_events import reported_event
 from noetlvm.protocol.worker_messages import Hello, WorkerMessage
 from noetlvm.service.driver import Driver
 from noetlvm.service.hub import ConnectedWorker
+from noetlvm.service.tokens import holder_of, worker_name
 from noetlvm.store.interface import StoreError
 
 MALFORMED = 4400
@@ -47,15 +49,24 @@ class WorkerSocket(Protocol):
         """Close it."""
 
 
-async def exchange_messages(driver: Driver, socket: WorkerSocket) -> None:
-    """Exchange messages with a worker that may work here, until it leaves."""
+async def exchange_messages(
+    driver: Driver, socket: WorkerSocket, token: str = "", pools: Collection[str] | None = None
+) -> None:
+    """Exchange messages with a worker that may work here, until it leaves.
+
+    A worker is its token: it holds leases for that and its name, and serves only `pools`; None: any.
+    """
     news = asyncio.Event()
     try:
         hello = Hello.model_validate(_decoded(await socket.receive_bytes()))
     except (ValueError, KeyError, WebSocketDisconnect):
         await close(socket, MALFORMED, "the first message must identify the worker")
         return
-    worker = ConnectedWorker(hello.worker, hello.pools, hello.slots, news.set)
+    refusal = _refusal(driver, hello, token, pools)
+    if refusal:
+        await close(socket, UNAUTHORIZED, refusal)
+        return
+    worker = ConnectedWorker(holder_of(token, hello.worker), hello.pools, hello.slots, news.set)
     waiting = WaitingMessages()
     sending = asyncio.create_task(_send(socket, worker, news))
     taking = asyncio.create_task(_take(driver, worker, waiting))
@@ -71,6 +82,17 @@ async def exchange_messages(driver: Driver, socket: WorkerSocket) -> None:
         for task in (sending, taking, reading):
             task.cancel()
         driver.leave(worker)
+
+
+def _refusal(driver: Driver, hello: Hello, token: str, pools: Collection[str] | None) -> str:
+    """Return why a worker may not work here under its token; empty: it may."""
+    others = [pool for pool in hello.pools if pools is not None and pool not in pools]
+    if others:
+        return f"the token does not serve the pool {others[0]:.60}: create one with `--scope worker --pool NAME`"
+    own = holder_of(token, hello.worker)
+    if any(worker_name(id) == hello.worker and id != own for id in driver.hub.workers):
+        return "a worker with another token has this name"
+    return ""
 
 
 async def _read(driver: Driver, socket: WorkerSocket, worker: ConnectedWorker, waiting: WaitingMessages) -> bool:
