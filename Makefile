@@ -5,7 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: audit chaos demo kill mutants test test-all test-long test-near test-record test-short test-versions check format bench docs update wheel fuzz oracle clean
+PROCESS_TESTS := $(addprefix tests/noetlvm/,service engine wake store results cli/test_control.py cli/test_looking.py) \
+  $(addprefix tests/noetlvm/tools/test_,nats.py postgres.py shell.py python.py python_sandbox.py http_hostile.py) \
+  tests/whole/service tests/whole/kill tests/whole/chaos
+
+.PHONY: audit chaos demo kill mutants test test-all test-long test-near test-record test-short test-versions check format bench docs update wheel fuzz oracle clean test-random test-repeat
 
 demo: $(READY)  ## Find mistakes, kill a run and resume it, and draw the way that its tokens took.
 	@.ci/timed $@ '$(BIN)/python examples/demo.py'
@@ -15,6 +19,14 @@ test: $(READY)  ## Run the tests, without those that are long by nature.
 
 test-long: $(READY)  ## Run the long tests: kill campaigns, chaos, mutants, large scale.
 	@.ci/timed $@ '$(PYTEST) -m long'
+
+test-random: $(READY)  ## Run the tests of Hypothesis with random examples, for two minutes, or of a seed: make test-random SEED=7
+	@.ci/timed $@ '$(BIN)/python -m tests.random_examples --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED))'
+
+test-repeat: $(READY)  ## Run the tests of processes, sockets and databases many times, until one fails: make test-repeat RUNS=20
+	@for run in $$(seq $(or $(RUNS),20)); do \
+	  .ci/timed "$@ $$run" '$(PYTEST) -m "not long" $(or $(TESTS),$(PROCESS_TESTS))' || exit 1; \
+	done
 
 test-all: test test-long  ## Run all tests.
 

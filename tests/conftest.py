@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,9 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
 
-# A busy machine is no defect, and what CI finds anybody must find again: the examples are the same in every run.
-settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("steady")
+# A busy machine is no defect, and what CI finds anybody must find again: the examples are the same in every run, except
+# in `make test-random`, which prints the seed that gives them.
+EXAMPLES = "NOETL_EXAMPLES"
+"""Variable of the environment that selects examples of Hypothesis: `random`, or fixed ones."""
+PROFILE: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("steady", derandomize=True, **PROFILE)
+settings.register_profile("random", derandomize=False, database=None, print_blob=True, **PROFILE)
+settings.load_profile("random" if os.environ.get(EXAMPLES) == "random" else "steady")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -96,6 +96,32 @@ def test_pages_name_files_that_exist() -> None:
     assert found <= {("architecture.md", "cli/x.py"), ("decisions.md", "cli/x.py"), ("expressions.md", "outcome.py")}
 
 
+def test_no_test_sleeps_without_a_reason() -> None:
+    found = [place for file in sorted((ROOT / "tests").rglob("*.py")) for place in _unexplained_sleeps(file)]
+    assert not found, "wait for a condition (tests/waiting.py), or say in a comment why not:\n" + "\n".join(found)
+
+
+_SLEEP = re.compile(r"(?<!def )(?<!clock\.)\b(pg_)?sleep\(")
+"""Simulated clocks sleep without taking time."""
+
+
+def _unexplained_sleeps(file: Path) -> list[str]:
+    """Return lines that sleep, also in programs inside tests, and have no comment there or on the line above."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return [
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
+        for number, (before, line) in enumerate(zip(["", *lines], lines, strict=False), 1)
+        if _SLEEP.search(line) and "#" not in line and not before.lstrip().startswith("#")
+    ]
+
+
+def test_a_sleep_needs_a_comment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    file = tmp_path / "test_x.py"
+    file.write_text("time.sleep(1)\nclock.sleep(1)\n# so that it ends\ntime.sleep(2)\ntime.sleep(3)  # it ends\n")
+    assert [place.rpartition(":")[0] for place in _unexplained_sleeps(file)] == ["test_x.py:1"]
+
+
 def _storytelling(file: Path) -> list[str]:
     found = []
     for token in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from noetlvm.store.interface import StoreError
 from noetlvm.store.sqlite import SqliteReader
 from tests.commands import Command
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_SECONDS = 60
@@ -31,7 +31,7 @@ workflow:
     tool:
       - wait_for_file:
           kind: shell
-          command: [sh, -c, 'while ! test -e "$0"; do sleep 0.02; done', "{{ workload.gate }}"]
+          command: [sh, -c, 'touch "$0.begun"; while ! test -e "$0"; do sleep 0.02; done', "{{ workload.gate }}"]
     next: { arcs: [{ step: second }] }
   - step: second
     tool: { kind: noop }
@@ -49,17 +49,21 @@ class Running:
     def __init__(self, folder: Path, *, ignores_hangup: bool = False) -> None:
         self.gate = folder / "gate"
         self.database = folder / "executions.db"
+        self.errors = folder / "errors.txt"
         (folder / "waiting.yaml").write_text(PLAYBOOK)
         command = [sys.executable, "-m", "noetlvm", "run", "waiting.yaml", "--set", f"gate={self.gate}", "--json"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "NOETLVM_DB": str(self.database)}
         self.process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
+            stderr=self.errors.open("w"),
             text=True,
             cwd=folder,
             env=environment,
             preexec_fn=None if ignores_hangup else _receive_hangup,
         )
+        # That a task has started is in the log before its tool begins: a signal between the two would leave it out.
+        wait_until(Path(f"{self.gate}.begun").exists)
         self.wait_for(lambda names: "task.started" in names)
 
     def names(self) -> list[str]:
@@ -73,11 +77,12 @@ class Running:
         finally:
             reader.close()
 
+    def wait_for_a_signal(self) -> None:
+        """Wait until the process has received a signal."""
+        wait_until(lambda: "stopping:" in self.errors.read_text() or self.process.poll() is not None)
+
     def wait_for(self, holds: Callable[[list[str]], bool]) -> None:
-        give_up = time.monotonic() + PATIENCE_SECONDS
-        while not holds(self.names()):
-            assert time.monotonic() < give_up
-            time.sleep(0.02)
+        wait_until(lambda: holds(self.names()))
 
     def ended(self) -> dict[str, Any]:
         out, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
@@ -123,7 +128,7 @@ def test_a_second_process_is_refused_and_says_who_has_the_database(running: Runn
 
 def test_ctrl_c_waits_for_the_task_and_a_second_one_does_not(running: Running, noetlvm: Command) -> None:
     running.process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    running.wait_for_a_signal()
     assert running.process.poll() is None
     running.process.send_signal(signal.SIGINT)
     assert running.ended()["status"] == "running"
@@ -135,7 +140,7 @@ def test_ctrl_c_waits_for_the_task_and_a_second_one_does_not(running: Running, n
 
 def test_a_terminal_that_is_closed_stops_a_run_in_good_order(running: Running, noetlvm: Command) -> None:
     running.process.send_signal(signal.SIGHUP)
-    time.sleep(0.3)
+    running.wait_for_a_signal()
     running.gate.touch()
     assert running.ended()["status"] == "running"
     assert running.process.returncode == 130
@@ -150,7 +155,6 @@ def test_nohup_lets_a_run_outlive_its_terminal(noetlvm: Command, tmp_path: Path)
     finally:
         signal.signal(signal.SIGHUP, before)
     running.process.send_signal(signal.SIGHUP)
-    time.sleep(0.3)
     running.gate.touch()
     assert running.ended()["status"] == "success"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from noetlvm.cli.view import Quiet
 from noetlvm.store.interface import StoreError
 from noetlvm.store.sqlite import SqliteReader, SqliteStore
 from tests.commands import Command
+from tests.waiting import wait_until
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{ name: {name}, path: t/{name} }}\n"
 LOOP = (
@@ -146,11 +146,8 @@ def killed(tmp_path: Path) -> Path:
     command = [sys.executable, "-m", "noetlvm", "run", "sleep.yaml", "--db", str(database), "--quiet"]
     process = subprocess.Popen(command, cwd=tmp_path)
     try:
-        give_up = time.monotonic() + 120
-        while not _has_started(database):
-            assert process.poll() is None
-            assert time.monotonic() < give_up
-            time.sleep(0.05)
+        wait_until(lambda: _has_started(database) or process.poll() is not None)
+        assert process.poll() is None
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait(60)

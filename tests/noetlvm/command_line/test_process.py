@@ -60,6 +60,7 @@ def test_commands_and_tool_kinds_name_the_same_extra_of_a_package() -> None:
 
 
 def test_a_thread_that_is_still_at_work_ends_it() -> None:
+    # The thread ends after `leave` has begun, or before: the answer is the same.
     done = process("threading.Thread(target=lambda: (time.sleep(0.2), print('done'))).start(); leave(4)")
     assert (done.returncode, done.stdout) == (4, "done\n")
 

@@ -85,6 +85,7 @@ def steps_of(chance: random.Random) -> str:
 
 def session_of(chance: random.Random) -> Session:
     async def play(_call: ToolCall) -> Outcome:
+        # The order is not fixed by this, only varied: any order must do.
         await asyncio.sleep(chance.choice([0, 0, 0.001, 0.002, 0.004]))
         if chance.random() < 0.1:
             return error("boom", "no", retryable=True)
@@ -99,9 +100,9 @@ def test_whatever_happened_is_decided_again(seed: int) -> None:
     session, is_controlled = session_of(chance), chance.random() < 0.4
 
     async def control(ask: str, execution_id: str) -> None:
-        await asyncio.sleep(chance.random() * 0.02)
+        await asyncio.sleep(chance.random() * 0.02)  # at any time
         engine.control(execution_id, "pause")
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.005)  # some tasks later
         engine.control(execution_id, "cancel" if ask == "cancel" else "resume")
 
     async def go() -> Ending:

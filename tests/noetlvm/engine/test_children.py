@@ -16,6 +16,7 @@ from noetlvm.rounds.rounds import Server
 from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
+from tests.waiting import forever, turns
 
 PARENT = """
 apiVersion: noetl.io/v2
@@ -42,7 +43,7 @@ workflow:
 
 
 async def echo(call: ToolCall) -> Outcome:
-    await asyncio.sleep(0)
+    await turns()
     return ok("-".join(call.inputs["command"]))
 
 
@@ -160,7 +161,7 @@ def test_cancelling_a_parent_cancels_its_child() -> None:
         async def play(call: ToolCall) -> Outcome:
             if call.label == "greet":
                 engine.control(parent, "cancel")
-                await asyncio.sleep(3600)
+                await forever()
             return ok("x")
 
         session.tools.play = play
@@ -182,7 +183,7 @@ def test_a_child_whose_cancellation_a_crash_prevented_is_cancelled_when_it_is_re
         async def play(call: ToolCall) -> Outcome:
             if call.label == "greet":
                 engine.control(parent, "cancel")
-                await asyncio.sleep(3600)
+                await forever()
             return ok("x")
 
         session.tools.play = play

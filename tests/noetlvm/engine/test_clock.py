@@ -15,6 +15,7 @@ from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from noetlvm.worker.pipeline_run import SystemClock
 from tests.fake_clock import FakeClock
 from tests.noetlvm.engine.runs import Session, bundle_of
+from tests.waiting import turns, until
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -29,12 +30,12 @@ def test_sleepers_wake_in_order_once_all_sleep() -> None:
 
     async def go() -> None:
         tasks = [asyncio.create_task(sleeper("late", 30)), asyncio.create_task(sleeper("early", 10))]
-        await asyncio.sleep(0)
+        await turns()
         clock.rest(3)
-        await asyncio.sleep(0)
+        await turns()
         assert woken == []
         clock.rest(2)
-        await asyncio.sleep(0)
+        await turns()
         clock.rest(1)
         await asyncio.gather(*tasks)
 
@@ -112,7 +113,7 @@ class WaitlessClock(SystemClock):
     async def sleep(self, seconds: float) -> None:
         self.waited += seconds
         self._start += seconds
-        await asyncio.sleep(0)
+        await turns()
 
 
 def test_a_retry_waits_no_longer_than_its_delay_after_the_clock_was_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,9 +142,7 @@ def test_a_retry_waits_no_longer_than_its_delay_after_the_clock_was_set_back(mon
         engine = session.engine()
         execution_id = engine.start(bundle_of(text), {})
         running = asyncio.get_running_loop().create_task(engine.run())
-        while not tries:
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.2)
+        await until(lambda: any(one.event.name == "task.done" for one in session.received))
         engine.stop(now=True)
         await running
         return execution_id

@@ -13,6 +13,7 @@ from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 from tests.noetlvm.engine.test_engine import CHAIN
+from tests.waiting import until
 
 
 def _run_with(session: Session, during_first: str, *, listens: bool = False) -> Ending:
@@ -28,7 +29,7 @@ def _run_with(session: Session, during_first: str, *, listens: bool = False) -> 
 
         session.tools.play = play
         execution_id = engine.start(bundle_of(CHAIN), {})
-        await asyncio.wait_for(engine.run(listens=listens), 20)
+        await asyncio.wait_for(engine.run(listens=listens), 120)
         return engine.ending(execution_id)
 
     return asyncio.run(go())
@@ -39,11 +40,9 @@ async def _request(engine: Engine, session: Session, execution_id: str, action: 
     wanted = "cancel" if action == "cancel" else "pause"
     if not listens:
         engine.control(execution_id, wanted)  # type: ignore[arg-type]
-        await asyncio.sleep(0.01)
-        return
-    session.store.request(execution_id, wanted)  # type: ignore[arg-type]
-    while not any(one.event.name.startswith("execution.") for one in session.received):
-        await asyncio.sleep(0.01)
+    else:
+        session.store.request(execution_id, wanted)  # type: ignore[arg-type]
+    await until(lambda: any(one.event.name.startswith("execution.") for one in session.received))
 
 
 def test_a_paused_execution_ends_its_step_and_begins_no_other() -> None:
@@ -88,7 +87,7 @@ def test_a_request_that_comes_while_the_last_task_ends_does_not_stay_in_the_stor
 
         session.tools.play = play
         execution_id = engine.start(bundle_of(CHAIN), {})
-        await asyncio.wait_for(engine.run(listens=True), 20)
+        await asyncio.wait_for(engine.run(listens=True), 120)
         return engine.ending(execution_id).status
 
     assert asyncio.run(go()) in ("success", "cancelled")
@@ -126,8 +125,7 @@ def test_a_cancelled_execution_is_not_outrun_by_the_children_of_its_children() -
         engine = session.engine()
         execution_id = engine.start(bundle_of(RUNS_ITSELF), {})
         run = asyncio.ensure_future(engine.run(listens=True))
-        while session.store.descendants(execution_id) < 400:
-            await asyncio.sleep(0)
+        await until(lambda: session.store.descendants(execution_id) >= 400, interval=0)
         session.store.request(execution_id, "cancel")
         await asyncio.wait_for(run, 120)
         return execution_id

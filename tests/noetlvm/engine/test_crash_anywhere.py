@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import random
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from noetlvm.store.interface import Append
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session
+from tests.waiting import turns
 
 CHILD = """
 apiVersion: noetl.io/v2
@@ -147,7 +147,7 @@ def played(seed: int) -> Any:
 
     async def play(call: ToolCall) -> Outcome:
         for _ in range(chance.randint(0, 4)):
-            await asyncio.sleep(0)
+            await turns()
         if call.label == "again" and call.attempt == 1 and call.key.endswith("#2"):
             return error("net", "the first attempt never works", retryable=True)
         return ok("-".join(call.inputs["command"]))

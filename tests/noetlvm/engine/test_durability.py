@@ -15,6 +15,7 @@ from noetlvm.store.interface import Append, Durability, Execution
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import PlayedTools, Session, bundle_of, labels
+from tests.waiting import until
 
 STEPS = 12
 
@@ -176,8 +177,7 @@ def test_a_run_that_is_cancelled_has_committed_all_that_it_decided(patient: None
         engine = session.engine()
         execution_id = engine.start(bundle_of(text), {})
         running = asyncio.create_task(engine.run(listens=True))
-        while not engine.ending(execution_id).event_count:
-            await asyncio.sleep(0)
+        await until(lambda: engine.ending(execution_id).event_count, interval=0)
         running.cancel()
         await asyncio.wait([running])
         return engine.ending(execution_id)

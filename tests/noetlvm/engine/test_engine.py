@@ -19,6 +19,7 @@ from noetlvm.rounds.requests import BadRequestError
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.fake_clock import FakeClock
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
+from tests.waiting import turns
 
 CHAIN = """
 - step: start
@@ -113,20 +114,20 @@ def test_every_event_is_received_once_it_is_durable() -> None:
 
 
 def test_a_loop_runs_no_more_at_once_than_its_width() -> None:
-    session = Session(lambda call: _after(0, ok(call.inputs["command"])))
+    session = Session(lambda call: _later(ok(call.inputs["command"])))
     ending = session.run(LOOP, payload={"items": list(range(40))})
     assert ending.ctx == {"total": sum(range(40))}
     assert session.tools.most == 8
 
 
 def test_an_engine_runs_no_more_at_once_than_it_may() -> None:
-    session = Session(lambda call: _after(0, ok(call.inputs["command"])))
+    session = Session(lambda call: _later(ok(call.inputs["command"])))
     session.run(LOOP, payload={"items": list(range(20))}, max_parallel=3)
     assert session.tools.most == 3
 
 
-async def _after(seconds: float, outcome: Outcome) -> Outcome:
-    await asyncio.sleep(seconds)
+async def _later(outcome: Outcome) -> Outcome:
+    await turns()
     return outcome
 
 
@@ -209,7 +210,7 @@ def test_a_large_result_goes_by_reference_and_is_read_back_in_a_later_step() -> 
             kind: shell
             command: ["{{ start | length | string }}"]
     """
-    session = Session(lambda call: _after(0, ok(large if call.label == "make" else call.inputs["command"])))
+    session = Session(lambda call: _later(ok(large if call.label == "make" else call.inputs["command"])))
     ending = session.run(text)
     assert ending.result == [str(len(large))]
     done = next(one for one in session.store.events(ending.execution_id) if one.event.name == "step.done")
@@ -273,7 +274,7 @@ def test_auth_gives_the_tool_its_keychain_entry() -> None:
 
 
 def test_what_a_tool_says_is_recorded_without_secrets() -> None:
-    session = Session(lambda call: _after(0, ok("it is hunter2-secret")))
+    session = Session(lambda call: _later(ok("it is hunter2-secret")))
     ending = session.run(KEYED, resolve=lambda _declared: Credentials({"pg": "x"}, ["hunter2-secret"]))
     assert "hunter2" not in str(list(session.store.events(ending.execution_id)))
     assert ending.result == "it is ***"
@@ -287,7 +288,7 @@ def test_a_secret_that_is_read_while_it_runs_can_be_used_and_is_not_recorded() -
         - use: { kind: http, url: "https://example.com", headers: { Authorization: "{{ _prev }}" } }
     """
     answers = {"read": "hunter2-secret", "use": "you said hunter2-secret"}
-    session = Session(lambda call: _after(0, ok(answers[call.label])))
+    session = Session(lambda call: _later(ok(answers[call.label])))
     ending = session.run(text)
     assert session.tools.calls[1].inputs["headers"] == {"Authorization": "hunter2-secret"}
     assert "hunter2" not in str(list(session.store.events(ending.execution_id)))
@@ -305,7 +306,7 @@ def test_fifty_megabytes_go_by_reference(tmp_path: Path) -> None:
       tool:
         - read: { kind: shell, command: ["{{ start }}"] }
     """
-    session = Session(lambda call: _after(0, ok(large if call.label == "make" else len(call.inputs["command"][0]))))
+    session = Session(lambda call: _later(ok(large if call.label == "make" else len(call.inputs["command"][0]))))
     session.results = FileResults(tmp_path)
     ending = session.run(text)
     assert ending.result == len(large)

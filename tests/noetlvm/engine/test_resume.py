@@ -17,6 +17,7 @@ from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
 from tests.noetlvm.engine.test_engine import CHAIN, LOOP, RETRY
+from tests.waiting import forever, turns, until
 
 
 class Power:
@@ -26,7 +27,7 @@ class Power:
         self.left = at
 
     async def play(self, call: ToolCall) -> Outcome:
-        await asyncio.sleep(0)
+        await turns()
         self.left -= 1
         if self.left == 0:
             raise ConnectionAbortedError("the power is gone")
@@ -84,8 +85,7 @@ def test_a_wait_goes_on_from_when_it_began() -> None:
         engine = session.engine()
         execution_id = engine.start(bundle_of(RETRY), {})
         running = asyncio.create_task(engine.run(listens=True))
-        while not any(one.event.name == "task.done" for one in session.received):
-            await asyncio.sleep(0)
+        await until(lambda: any(one.event.name == "task.done" for one in session.received), interval=0)
         engine.stop()
         await running
         return execution_id
@@ -103,7 +103,7 @@ def test_an_orderly_stop_lets_running_tools_end_and_begins_nothing_new() -> None
 
         async def play(_call: ToolCall) -> Outcome:
             engine.stop()
-            await asyncio.sleep(0.01)
+            await turns(10)
             return ok("kept")
 
         session.tools.play = play
@@ -131,7 +131,7 @@ def test_stopping_now_cancels_the_tool_that_runs() -> None:
 
         async def play(_call: ToolCall) -> Outcome:
             engine.stop(now=True)
-            await asyncio.sleep(3600)
+            await forever()
             return ok()
 
         session.tools.play = play

@@ -8,6 +8,7 @@ from functools import partial
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from noetlvm.worker.pipeline_run import Slots
 from tests.noetlvm.engine.runs import Session
+from tests.waiting import turns
 
 MANY = 5_000
 
@@ -49,7 +50,7 @@ def test_no_more_tools_run_than_there_are_slots_and_what_waits_for_one_is_no_tas
         nonlocal running, most, tasks
         running += 1
         most, tasks = max(most, running), max(tasks, len(asyncio.all_tasks()))
-        await asyncio.sleep(0)
+        await turns()
         running -= 1
         return ok()
 

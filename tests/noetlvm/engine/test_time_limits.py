@@ -15,6 +15,7 @@ from noetlvm.tools.call import Outcome, ToolCall, ok
 from noetlvm.worker.pipeline_run import SystemClock
 from tests.fake_clock import FakeClock
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
+from tests.waiting import forever
 
 SLOW = """
 - step: start
@@ -118,12 +119,12 @@ def left_in_the_middle(session: Session) -> str:
 
         async def play(_call: ToolCall) -> Outcome:
             engine.stop(now=True)
-            await asyncio.sleep(60)
+            await forever()
             raise AssertionError
 
         session.tools.play = play
         execution_id = engine.start(bundle_of(SLOW), {})
-        await asyncio.wait_for(engine.run(), 20)
+        await asyncio.wait_for(engine.run(), 120)
         return execution_id
 
     return asyncio.run(go())
@@ -152,7 +153,7 @@ def test_a_paused_execution_does_not_wait_for_its_limit() -> None:
 
         session.tools.play = play
         execution_id = engine.start(bundle_of(SLOW), {})
-        await asyncio.wait_for(engine.run(), 20)
+        await asyncio.wait_for(engine.run(), 120)
         return engine.ending(execution_id).status
 
     began = session.clock.now()

@@ -16,6 +16,7 @@ from noetlvm.rounds.tracing import TraceWriter, TracingError, tracing_of
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of
+from tests.waiting import turns
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: test, path: tests/test }\n"
 PLAYBOOK = """
@@ -54,7 +55,7 @@ class Traced:
         self._turn = 0
 
     async def play(self, call: ToolCall) -> Outcome:
-        await asyncio.sleep(0)
+        await turns()
         left = self.failures.get(call.label, 0)
         self.failures[call.label] = left - 1
         return error("shell", f"no {call.label}") if left > 0 else ok(call.label)

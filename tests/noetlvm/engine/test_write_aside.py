@@ -17,6 +17,7 @@ from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from noetlvm.worker.pipeline_run import SystemClock
 from tests.noetlvm.engine.runs import Session, bundle_of
+from tests.waiting import turns
 
 LOOP = """
 - step: start
@@ -65,7 +66,7 @@ class Watched:
         run, _, rest = call.key.removeprefix(f"{execution}/").partition("#")
         number, _, iteration = run.partition("/")
         assert (int(number), iteration, int(rest)) in begun
-        await asyncio.sleep(0)
+        await turns()
         return ok(call.label)
 
 

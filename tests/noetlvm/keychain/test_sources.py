@@ -119,6 +119,7 @@ def test_a_program_that_misbehaves_is_reported_without_its_words(
 
 @pytest.mark.parametrize(
     "code",
+    # Both last until the time limit ends them.
     ["import time; time.sleep(600)", "import os, time; os.close(1); time.sleep(600)"],
     ids=["silent", "closed its output"],
 )

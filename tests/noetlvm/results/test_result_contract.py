@@ -89,9 +89,9 @@ def test_garbage_collection_removes_what_nothing_refers_to(results: ResultStore)
 def test_garbage_collection_leaves_results_that_were_put_lately(results: ResultStore) -> None:
     old, again, late = blob(b"old"), blob(b"again"), blob(b"late")
     results.put([old, again])
-    time.sleep(0.05)
+    time.sleep(0.05)  # the times of files have a grain of some milliseconds
     between = time.time()
-    time.sleep(0.05)
+    time.sleep(0.05)  # the same
     results.put([again, late])
     assert results.collect_garbage(set(), between) == Collected(1, 3)
     assert sorted(results.keys()) == sorted([again[0], late[0]])

@@ -20,12 +20,15 @@ class LocalLink:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
         self.is_cut = False
+        self.refused = 0
+        """How often a worker tried to connect in vain."""
         self.messages = 0
         """How many a worker has sent."""
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[Exchange]:
         if self.is_cut:
+            self.refused += 1
             raise ConnectionError("refused")
         link = self
         news = asyncio.Event()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import Any
@@ -13,6 +12,7 @@ from noetlvm.data.encoding import decode
 from noetlvm.data.event import Event, Recorded
 from noetlvm.service.access import BODY_BYTES_MAX
 from tests.noetlvm.service.conftest import HELLO, Service
+from tests.waiting import wait_until
 
 YAML = {"Content-Type": "application/yaml"}
 
@@ -27,13 +27,14 @@ def start(service: Service, **more: Any) -> Any:
 
 
 def ended(service: Service, execution_id: str) -> dict[str, Any]:
-    while True:
-        view: dict[str, Any] = service.http.get(
+    def view() -> dict[str, Any]:
+        shown: dict[str, Any] = service.http.get(
             f"/api/v1/executions/{execution_id}", headers=service.as_("read")
         ).json()
-        if view["ended"] is not None:
-            return view
-        time.sleep(0.01)
+        return shown
+
+    wait_until(lambda: view()["ended"] is not None)
+    return view()
 
 
 def test_a_registered_playbook_runs_to_its_end(service: Service) -> None:

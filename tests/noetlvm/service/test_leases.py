@@ -27,6 +27,7 @@ from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.runner import ToolRunner
 from noetlvm.wake.interface import LocalWakeUps, WakeUps
 from noetlvm.worker.remote_worker import RemoteWorker
+from tests.waiting import ended, turns, until
 
 PLAYBOOK = b"""\
 apiVersion: noetl.io/v2
@@ -61,7 +62,7 @@ async def next_command(worker: ConnectedWorker, news: asyncio.Event) -> Work:
             work: Work = work_in(taken.commands[0]["work"])
             return work
         news.clear()
-        await asyncio.wait_for(news.wait(), 10)
+        await news.wait()
 
 
 async def joined(driver: Driver, name: str) -> tuple[ConnectedWorker, asyncio.Event]:
@@ -96,12 +97,17 @@ def test_stale_reports_renewals_and_releases_are_refused() -> None:
         command = QueuedCommand(*part, stale.lease)
         assert driver.store.renew("first", [command] * 100, driver.store.now() + 100) == []
         assert driver.store.release("first", [command] * 100) == []
-        await asyncio.sleep(0.1)
-        assert {answer["accepted"] for answer in first.take().answers} == {False}
+        answers: list[dict[str, Any]] = []
+
+        def all_are_answered() -> bool:
+            answers.extend(first.take().answers)
+            return len(answers) == STALE
+
+        await until(all_are_answered)
+        assert {answer["accepted"] for answer in answers} == {False}
         assert driver.store.execution(id) == before
         driver.report(second, 1, part, current.lease, ending(current))
-        while driver.store.execution(id).ended is None:  # type: ignore[union-attr]
-            await asyncio.sleep(0.01)
+        await ended(driver.store, id)
 
     driven(test)
 
@@ -159,8 +165,7 @@ def test_a_worker_whose_lease_ended_gets_nothing_until_it_sends_something() -> N
         silent, news = await joined(driver, "silent")
         await driver.start(bundle, {}, {})
         lost = await next_command(silent, news)
-        while not silent.is_silent:
-            await asyncio.sleep(0.01)
+        await until(lambda: silent.is_silent)
         assert (silent.held, silent.free) == ({}, 0)
         other, more_news = await joined(driver, "other")
         taken = await next_command(other, more_news)
@@ -210,7 +215,7 @@ def test_a_pipeline_that_is_stopped_before_its_first_step_leaves_its_worker() ->
         worker.commands.take(work, {})
         assert worker.commands.held == {("x", 1, ""): 1}
         worker.commands.give_up(("x", 1, ""), 1)
-        await asyncio.sleep(0)
+        await turns()
         assert worker.commands.held == {}
 
     asyncio.run(asyncio.wait_for(test(), 120))
@@ -234,8 +239,7 @@ def test_a_server_starts_without_wake_ups_and_connects_them_later(monkeypatch: p
         worker, news = await joined(driver, "only")
         await driver.start(Bundle.of(compile_source("one.yaml", PLAYBOOK)[0]), {}, {})
         await next_command(worker, news)
-        while len(attempts) < 3:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(attempts) >= 3)
         driver.stop()
         await task
 

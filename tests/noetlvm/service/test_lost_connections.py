@@ -14,6 +14,7 @@ from noetlvm.worker.remote_worker import RemoteWorker
 from tests.noetlvm.engine.runs import PlayedTools
 from tests.noetlvm.service.local_link import LocalLink
 from tests.noetlvm.service.test_leases import PLAYBOOK, driven
+from tests.waiting import ended, until
 
 
 def test_a_task_that_ends_without_a_connection_is_reported_when_there_is_one() -> None:
@@ -31,12 +32,11 @@ def test_a_task_that_ends_without_a_connection_is_reported_when_there_is_one() -
         id = await driver.start(Bundle.of(compile_source("one.yaml", PLAYBOOK)[0]), {}, {})
         await began.wait()
         link.is_cut = True
-        await asyncio.sleep(0.1)
+        await until(lambda: link.refused)
         may_end.set()
-        await asyncio.sleep(0.1)
+        await until(lambda: worker.outbox)
         link.is_cut = False
-        while driver.store.execution(id).ended is None:  # type: ignore[union-attr]
-            await asyncio.sleep(0.01)
+        await ended(driver.store, id)
         worker.drain()
         await working
         assert len(tools.calls) == 1
@@ -71,7 +71,7 @@ def test_a_worker_that_drains_without_a_server_tries_seldom_and_gives_up_after_a
         await began.wait()
         link.is_cut = True
         may_end.set()
-        await asyncio.sleep(0.1)
+        await until(lambda: worker.outbox and link.refused)
         worker.drain()
         await working
         assert 1 < tries < 20

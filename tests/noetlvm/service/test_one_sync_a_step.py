@@ -18,6 +18,7 @@ from noetlvm.store.postgres import PostgresStore
 from noetlvm.worker.remote_worker import RemoteWorker
 from tests.noetlvm.engine.runs import PlayedTools
 from tests.noetlvm.service.local_link import LocalLink
+from tests.waiting import ended, until
 
 STEPS = 30
 MORE = 5
@@ -63,8 +64,7 @@ def test_a_step_of_a_chain_is_one_message_one_transaction_and_one_sync(
             link = LocalLink(driver)
             worker = RemoteWorker(link, PlayedTools(), id="one", pools=("default",), slots=1)
             working = asyncio.create_task(worker.run())
-            while "one" not in driver.hub.workers:
-                await asyncio.sleep(0.01)
+            await until(lambda: "one" in driver.hub.workers)
             first = await driver.start(bundle, {}, {})  # creates the partition of the month, and prepares statements
             await ended(store, first)
             before, messages = syncs(store), link.messages
@@ -82,8 +82,3 @@ def test_a_step_of_a_chain_is_one_message_one_transaction_and_one_sync(
         transactions, made = asyncio.run(asyncio.wait_for(run(), 200))
     assert transactions <= STEPS + MORE
     assert made <= STEPS + MORE
-
-
-async def ended(store: PostgresStore, id: str) -> None:
-    while (row := store.execution(id)) is None or row.ended is None:
-        await asyncio.sleep(0.01)

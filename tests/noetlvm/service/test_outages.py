@@ -45,7 +45,7 @@ def test_a_stream_of_events_goes_on_when_the_store_can_be_read_again(
     async def followed() -> str:
         return "".join([text async for text in live_events(service.driver, id, 0)])
 
-    text = asyncio.run(asyncio.wait_for(followed(), 60))
+    text = asyncio.run(asyncio.wait_for(followed(), 120))
     numbers = [int(line[4:]) for line in text.splitlines() if line.startswith("id: ")]
     assert numbers == [recorded.seq for recorded in store.events(id)]
 

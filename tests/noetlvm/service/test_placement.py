@@ -25,6 +25,7 @@ from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub
 from noetlvm.store.memory import MemoryStore
 from noetlvm.wake.interface import LocalWakeUps, WakeUps
 from tests.noetlvm.service.test_leases import driven
+from tests.waiting import ended, until
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: test, path: tests/test }\n"
 
@@ -53,12 +54,11 @@ class Hand:
 
     async def next(self, count: int = 1) -> list[Work]:
         found: list[Work] = []
-        async with asyncio.timeout(20):
-            while len(found) < count:
-                self.news.clear()
-                found += self.take()
-                if len(found) < count:
-                    await self.news.wait()
+        while len(found) < count:
+            self.news.clear()
+            found += self.take()
+            if len(found) < count:
+                await self.news.wait()
         return found
 
     def report(self, work: Work, *events: Event) -> None:
@@ -75,8 +75,17 @@ async def start(driver: Driver, *texts: str) -> str:
 
 
 async def settled(driver: Driver) -> None:
-    """Let the driver poll a few times."""
-    await asyncio.sleep(0.15)
+    """Let the driver poll a few times, and do what comes of it."""
+    polls, poll = 0, driver._poll
+
+    async def counted() -> None:
+        nonlocal polls
+        await poll()
+        polls += 1
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "_poll", counted)
+        await until(lambda: polls >= 3 and not driver._has_work())
 
 
 def looped(spec: str) -> str:
@@ -134,15 +143,25 @@ def test_iterations_of_a_local_loop_stay_with_one_worker(place: str, workers: in
     driven(test)
 
 
+async def first_taken(hands: list[Hand]) -> tuple[Hand, Work]:
+    """Return the only command that any of these workers gets next, and the worker."""
+    found: list[tuple[Hand, Work]] = []
+
+    def has_come() -> bool:
+        found.extend((hand, work) for hand in hands for work in hand.take())
+        return bool(found)
+
+    await until(has_come)
+    (one,) = found
+    return one
+
+
 def test_iterations_of_a_sequential_loop_stay_with_one_worker() -> None:
     async def test(driver: Driver) -> None:
         hands = [await Hand(driver, name).join() for name in ("one", "two")]
         await start(driver, looped("{ mode: sequential }"))
         for _ in range(6):
-            async with asyncio.timeout(20):
-                while not (found := [(hand, work) for hand in hands for work in hand.take()]):
-                    await asyncio.sleep(0.01)
-            ((hand, work),) = found
+            hand, work = await first_taken(hands)
             hand.finish(work)
         assert sorted(len(hand.taken) for hand in hands) == [0, 6]
 
@@ -256,7 +275,7 @@ def test_a_command_of_another_server_is_claimed_as_soon_as_a_slot_is_free() -> N
         await start(here, CHAIN)
         (first,) = await hand.next()
         other = await start(there, CHAIN)
-        await asyncio.sleep(0.1)
+        await until(lambda: "default" in here._backlog)
         assert hand.take() == []
         hand.finish(first)
         await here.claim_backlog(hand.worker)
@@ -265,7 +284,7 @@ def test_a_command_of_another_server_is_claimed_as_soon_as_a_slot_is_free() -> N
             driver.stop()
             await task
 
-    asyncio.run(asyncio.wait_for(test(), 50))
+    asyncio.run(asyncio.wait_for(test(), 120))
 
 
 def test_what_runs_is_not_handed_out_again_after_a_pause() -> None:
@@ -350,9 +369,7 @@ def test_a_worker_that_connects_again_may_still_read_what_its_command_refers_to(
         await driver.join(again.worker)
         assert again.worker.grants == []
         await driver.renew(again.worker, [((work.execution_id, work.run, work.iteration), work.lease)])
-        async with asyncio.timeout(20):
-            while not again.worker.grants:
-                await asyncio.sleep(0.01)
+        await until(lambda: again.worker.grants)
         assert [grant.bundle for grant in again.worker.grants] == [work.bundle]
 
     driven(test)
@@ -368,16 +385,12 @@ def test_an_idle_execution_leaves_the_memory_and_goes_on_from_the_store(monkeypa
         hand = await Hand(driver, "one").join()
         id = await start(driver, CHAIN)
         (first,) = await hand.next()
-        async with asyncio.timeout(20):
-            while driver.server.active:
-                await asyncio.sleep(0.01)
+        await until(lambda: not driver.server.active)
         await driver.activate([id])
         hand.finish(first)
         (second,) = await hand.next()
         hand.finish(second)
-        async with asyncio.timeout(20):
-            while (row := driver.store.execution(id)) is None or row.ended is None:
-                await asyncio.sleep(0.01)
+        row = await ended(driver.store, id)
         assert row.status == "success"
 
     driven(test)
@@ -397,9 +410,7 @@ def test_an_execution_that_decides_without_end_holds_nobody_up() -> None:
         hand.finish(first)
         await hand.next()
         driver.store.request(id, "cancel")
-        async with asyncio.timeout(20):
-            while (row := driver.store.execution(id)) is None or row.ended is None:
-                await asyncio.sleep(0.01)
+        row = await ended(driver.store, id)
         assert row.status == "cancelled"
 
     driven(test)
@@ -413,9 +424,7 @@ def test_the_timer_of_an_idle_execution_still_rings(monkeypatch: pytest.MonkeyPa
         id = await start(driver, TIMED)
         (first,) = await hand.next()
         hand.report(first, Event("task.started", {}, 1, "", 1, "a", 1))
-        async with asyncio.timeout(20):
-            while [one.event.name for one in driver.store.events(id)].count("step.failed") == 0:
-                await asyncio.sleep(0.02)
+        await until(lambda: "step.failed" in [one.event.name for one in driver.store.events(id)])
         hand.take()
         assert hand.stopped == [lease_form((id, 1, ""), 1)]
 

@@ -96,7 +96,7 @@ def work_until_ended(
     async def run() -> None:
         worker = RemoteWorker(link, tools, id="one", pools=("default",), slots=2, **settings)
         task = asyncio.create_task(worker.run())
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await until(lambda: (row := service.store.execution(id)) is not None and row.ended is not None)
             worker.drain()
             await task
@@ -136,7 +136,7 @@ def test_a_worker_records_what_tools_are_given_as_its_setting_says(records: bool
 def test_a_worker_whose_token_is_refused_ends() -> None:
     async def run(link: ServerLink) -> None:
         worker = RemoteWorker(link, PlayedTools(), id="one", pools=("default",), slots=1)
-        await asyncio.wait_for(worker.run(), 60)
+        await asyncio.wait_for(worker.run(), 120)
 
     with served() as service, pytest.raises(RefusedError):
         asyncio.run(run(WebSocketLink(service.url, "nvt_x_y")))

@@ -22,7 +22,7 @@ def exchanged(code: int) -> None:
             async with WebSocketLink(f"http://127.0.0.1:{port}", "token").connect() as exchange:
                 await exchange.receive()
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_a_refused_token_is_final() -> None:

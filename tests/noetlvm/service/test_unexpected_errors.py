@@ -19,6 +19,7 @@ from noetlvm.service.process import LogLines
 from noetlvm.store.interface import Append, StoreError
 from noetlvm.store.memory import MemoryStore
 from tests.noetlvm.service.conftest import HELLO, Service
+from tests.waiting import turns
 
 SECRET = "canary-1f7be09c66d24a13"
 
@@ -75,7 +76,7 @@ def test_a_start_is_answered_when_the_driver_fails_or_stops() -> None:
         with pytest.raises(StoreError, match="the server is stopping"):
             await driver.start(bundle, {}, {})
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_a_request_that_the_end_of_the_server_cancels_is_to_be_sent_again() -> None:
@@ -91,7 +92,7 @@ def test_a_request_that_the_end_of_the_server_cancels_is_to_be_sent_again() -> N
 
     async def run() -> None:
         task = asyncio.create_task(UnexpectedErrors(waits)({"type": "http"}, waits, send))  # type: ignore[arg-type]
-        await asyncio.sleep(0)
+        await turns()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

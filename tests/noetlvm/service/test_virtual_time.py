@@ -28,6 +28,7 @@ from noetlvm.worker.commands import RETURN_SECONDS
 from noetlvm.worker.held_leases import LEASE_SECONDS
 from noetlvm.worker.remote_worker import RemoteWorker
 from tests.noetlvm.service.test_placement import CHAIN, HEAD, TIMED, Hand, start
+from tests.waiting import forever
 
 
 class VirtualStore(MemoryStore):
@@ -66,10 +67,10 @@ def test_the_timer_of_a_server_that_died_rings_at_another() -> None:
         id = await start(dying, TIMED)
         (work,) = await hand.next()
         hand.report(work, Event("task.started", {}, 1, "", 1, "a", 1))
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # virtual
         loop.kill(first)
         driver(Process("second"))
-        await asyncio.sleep(5)
+        await asyncio.sleep(5)  # virtual
         assert "step.failed" in store.names(id)
 
     with loop:
@@ -107,7 +108,7 @@ class SlowTools:
     async def run(self, _call: ToolCall) -> Outcome:
         self.calls.append("began")
         try:
-            await asyncio.sleep(3_600)
+            await forever()
         except asyncio.CancelledError:
             self.calls.append("was cancelled")
             raise
@@ -180,7 +181,7 @@ def calls_and_returns(*leases: int, answer: Outcome | None = None) -> tuple[list
             link, tools, id="w", pools=("default",), slots=1, clock=SimulatedClock(loop), jitter=lambda: 0.5
         )
         loop.spawn(WORLD, worker.run())
-        await asyncio.sleep(LEASE_SECONDS)
+        await asyncio.sleep(LEASE_SECONDS)  # virtual
         returned.update(link.returned)
 
     with loop:

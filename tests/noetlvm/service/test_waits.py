@@ -156,7 +156,7 @@ def test_a_token_that_is_revoked_elsewhere_ends_what_waits_at_the_next_look(monk
             await waits.run("nvt_a_b", asyncio.Event().wait())
         watch.cancel()
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 120))
     assert tokens.answers == []
 
 
@@ -167,7 +167,7 @@ def test_nothing_begins_to_wait_at_a_server_that_stops() -> None:
         with pytest.raises(WaitEndedError, match="stopping"):
             await waits.run("nvt_a_b", asyncio.Event().wait())
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_what_waits_gives_its_result_and_ends_with_its_client() -> None:
@@ -191,5 +191,5 @@ def test_what_waits_gives_its_result_and_ends_with_its_client() -> None:
         with pytest.raises(asyncio.CancelledError):
             await left
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 120))
     assert ended == ["ended", "ended"]

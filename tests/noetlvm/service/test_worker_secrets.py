@@ -21,6 +21,7 @@ from noetlvm.worker.remote_worker import RemoteWorker
 from tests.canary import find_canaries
 from tests.noetlvm.engine.runs import PlayedTools
 from tests.noetlvm.service.local_link import LocalLink
+from tests.waiting import ended, until
 
 CANARY = "canary-9be1c0de77aa4c52"
 KEYED = """
@@ -65,8 +66,7 @@ def worked(
         worker = RemoteWorker(LocalLink(driver), PlayedTools(play), id="one", pools=("default",), slots=2)
         working = asyncio.create_task(worker.run())
         id = await driver.start(Bundle.of(compile_texts([playbook])), {}, {})
-        while (row := driver.store.execution(id)) is None or row.ended is None:
-            await asyncio.sleep(0.01)
+        row = await ended(driver.store, id)
         assert row.status == "success"
         await check(driver, worker)
         worker.drain()
@@ -125,8 +125,7 @@ def test_a_mask_from_a_playbook_of_another_bundle_is_never_given_to_a_tool(paren
         worker = RemoteWorker(LocalLink(driver), PlayedTools(play), id="one", pools=("default",), slots=2)
         working = asyncio.create_task(worker.run())
         id = await driver.start(Bundle.of(compile_texts([parent])), {"said": "ls"}, {})
-        while (row := driver.store.execution(id)) is None or row.ended is None:
-            await asyncio.sleep(0.01)
+        row = await ended(driver.store, id)
         assert row.status == "failed"
         worker.drain()
         await working
@@ -183,7 +182,6 @@ def test_commands_with_the_same_secrets_share_what_masks_them(monkeypatch: pytes
         assert len(made) == 2  # one of the server, one of the worker
         worker.leases.seconds = 0.05
         worker._news.set()
-        while worker._data._known_secrets:
-            await asyncio.sleep(0.01)
+        await until(lambda: not worker._data._known_secrets)
 
     worked(play, check)

@@ -95,7 +95,7 @@ import os, pathlib, sys, time
 from noetlvm.store.sqlite import SqliteStore
 store = SqliteStore(pathlib.Path(sys.argv[1]))
 if os.fork() == 0:
-    time.sleep(0.3)
+    time.sleep(0.3)  # it has the lock when the next process wants it, or has not any more: both get it
 os._exit(0)
 """
     subprocess.run([sys.executable, "-c", dying, str(path)], cwd=ROOT, check=True)

@@ -10,6 +10,7 @@ import pytest
 
 from noetlvm.tools.call import Outcome, ToolCall
 from noetlvm.tools.runner import ToolRunner
+from tests.waiting import until
 
 KEY = "01J-execution/3#1"
 
@@ -55,8 +56,7 @@ def cancel() -> Callable[..., None]:
         runner = ToolRunner()
         task = asyncio.create_task(runner.run(call))
         try:
-            while not has_begun() and not task.done():
-                await asyncio.sleep(0.01)
+            await until(lambda: has_begun() or task.done())
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

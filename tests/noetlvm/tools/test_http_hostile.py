@@ -240,17 +240,17 @@ def test_the_event_loop_goes_on_while_a_bomb_is_decoded() -> None:
         task = asyncio.create_task(runner.run(ToolCall("http", {"url": url}, {"timeout": 60}, "key")))
         longest = 0.0
         while not task.done():
-            before = time.perf_counter()
-            await asyncio.sleep(0.005)
-            longest = max(longest, time.perf_counter() - before)
+            before = time.thread_time()
+            await asyncio.sleep(0.005)  # the other tasks of this event loop run
+            longest = max(longest, time.thread_time() - before)
         await runner.close()
         assert (await task)["error"]["kind"] == "output"
         return longest
 
     body = bomb(1)
-    at_once = time.perf_counter()
+    at_once = time.thread_time()  # of this thread alone: a busy machine does not count
     zlib.decompressobj(wbits=31).decompress(body, TOOL_OUTPUT_BYTES_MAX)
-    at_once = time.perf_counter() - at_once
+    at_once = time.thread_time() - at_once
     with answering(encoded("gzip", body)) as url:
         asyncio.run(longest_pause(url))  # the first request imports the client
         assert min(asyncio.run(longest_pause(url)) for _ in range(3)) < at_once

@@ -13,6 +13,7 @@ import pytest
 from noetlvm.tools.call import Outcome
 from noetlvm.tools.nats import flushed
 from tests.servers import nats_server
+from tests.waiting import until
 
 Run = Callable[..., Outcome]
 USER, PASSWORD = "me", "p4ssw0rd"
@@ -21,7 +22,7 @@ USER, PASSWORD = "me", "p4ssw0rd"
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with nats_server(tmp_path_factory.mktemp("nats"), "--user", USER, "--pass", PASSWORD) as address:
-        asyncio.run(asyncio.wait_for(set_up(address), 60))
+        asyncio.run(asyncio.wait_for(set_up(address), 120))
         yield address
 
 
@@ -119,8 +120,7 @@ def test_a_request_gets_the_reply_and_a_publish_reaches_a_subscriber(op: Op, url
         await client.flush()
         found = await asyncio.to_thread(op, "request", subject="work", data={"n": 2})
         await asyncio.to_thread(op, "publish", subject="work", message="hello")
-        while len(seen) < 2:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(seen) >= 2)
         await client.close()
         return found, seen
 
@@ -204,4 +204,4 @@ def test_flushed_ends_after_the_server_has_read_what_was_published() -> None:
         await client.close()
         server.close()
 
-    asyncio.run(asyncio.wait_for(go(), 60))
+    asyncio.run(asyncio.wait_for(go(), 120))

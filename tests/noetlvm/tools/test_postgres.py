@@ -110,6 +110,7 @@ def test_a_percent_sign_means_itself_where_there_are_no_parameters(sql: Sql) -> 
         ("DO $$ BEGIN RAISE SQLSTATE '53300'; END $$", "53300", "postgres", True),
         ("DO $$ BEGIN RAISE SQLSTATE '55P03'; END $$", "55P03", "postgres", True),
         ("DO $$ BEGIN RAISE SQLSTATE '08006'; END $$", "08006", "connection", True),
+        # The time limit of the statement ends it.
         ("SET statement_timeout = 10; SELECT pg_sleep(5)", "57014", "timeout", True),
         ("SELECT pg_terminate_backend(pg_backend_pid())", "57P01", "postgres", True),
     ],
@@ -177,6 +178,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again(
 
 
 def test_a_command_that_takes_too_long_is_cancelled_on_the_server(sql: Sql) -> None:
+    # The time limit of the task ends it.
     outcome = sql("SELECT pg_sleep(30), 'too slow'", spec={"timeout": 0.3})
     assert (outcome["error"]["kind"], outcome["error"]["retryable"]) == ("timeout", True)
     others = "SELECT count(*) AS n FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%too slow%' AND pid <> "
@@ -333,6 +335,7 @@ def test_a_script_is_read_from_a_file(run: Run, dsn: str, tmp_path: Path) -> Non
 def test_a_pool_opens_no_more_connections_than_its_size(run: Run, dsn: str) -> None:
     async def many(pool: dict[str, Any]) -> list[Outcome]:
         runner = ToolRunner()
+        # All calls have begun before the first one ends.
         command = "SELECT pg_backend_pid() AS pid, pg_sleep(0.05)"
         call = ToolCall("postgres", {"command": command, "auth": "e", "pool": pool}, {}, KEY, keychain={"e": dsn})
         try:

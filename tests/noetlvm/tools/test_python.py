@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from noetlvm.limits import PRINTED_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall
 from noetlvm.tools.python_pool import PythonPool
 from noetlvm.tools.runner import ToolRunner
+from tests.waiting import turns, wait_until
 
 Run = Callable[..., Outcome]
 
@@ -37,7 +37,7 @@ def is_running(pid: int) -> bool:
         "def main(a, b):\n    return [a, b]",
         "result = [a, b]",
         "def main(**args):\n    return list(args.values())",
-        "import asyncio\nasync def main(a, b):\n    await asyncio.sleep(0)\n    return [a, b]",
+        "import asyncio\nasync def main(a, b):\n    await asyncio.sleep(0)  # so that it waits\n    return [a, b]",
     ],
 )
 def test_code_defines_main_or_assigns_result(run: Run, code: str) -> None:
@@ -277,7 +277,7 @@ def main():
         os.setsid()
         if os.fork() == 0:
             os.write(writing, str(os.getpid()).encode())
-            time.sleep(60)
+            time.sleep(60)  # longer than its parent
         os._exit(0)
     return int(os.read(reading, 20))
 """
@@ -322,13 +322,15 @@ def descendants(pid: int) -> list[int]:
 
 
 def wait_for(look: Callable[[], list[int]], is_there: Callable[[list[int]], bool]) -> list[int]:
-    """Look until it is there, or for long enough that it never will be."""
-    for _ in range(1_000):
-        found = look()
-        if is_there(found):
-            return found
-        time.sleep(0.01)
-    return look()
+    """Look until it is there, and return what was found then."""
+    found: list[int] = []
+
+    def is_found() -> bool:
+        found[:] = look()
+        return is_there(found)
+
+    wait_until(is_found)
+    return found
 
 
 @pytest.mark.parametrize("spec", [{"timeout": "soon"}, {"timeout": 0}, {"memory_mb": 1.5}])
@@ -370,7 +372,7 @@ def main():
     thread.start()
     thread.join()
     async def later():
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # so that the event loop has something to do
         return "loop"
     said.append(asyncio.run(later()))
     said.append(subprocess.run(["echo", "process"], capture_output=True, text=True).stdout.strip())
@@ -488,7 +490,7 @@ def test_a_task_that_is_cancelled_as_it_gets_a_child_gives_it_back() -> None:
         pool, child = PythonPool(), cast(Any, Child())
         pool._running = 1
         waiting = asyncio.create_task(pool._freed())
-        await asyncio.sleep(0)
+        await turns()
         await pool._give_back(child)
         waiting.cancel()
         with suppress(asyncio.CancelledError):

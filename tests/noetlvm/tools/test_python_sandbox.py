@@ -67,7 +67,9 @@ def test_the_filter_jumps_to_its_own_instructions_and_allows_at_its_end(machine:
 @pytest.fixture
 def victim() -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
-        [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"], stdout=-1
+        # It lasts until it is killed.
+        [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"],
+        stdout=-1,
     )
     assert process.stdout is not None
     process.stdout.readline()
@@ -177,12 +179,12 @@ import _thread, os, time
 def forks():
     for _ in range(2000):
         if os.fork() == 0:
-            time.sleep(30)
+            time.sleep(30)  # all of them are there at once
             os._exit(0)
-    time.sleep(30)
+    time.sleep(30)  # until it is ended
 def main():
     {start}
-    time.sleep(30)
+    time.sleep(30)  # until it is ended
 """
     error = run("python", {"code": code}, {"timeout": 25})["error"]
     assert "too many processes" in error["message"] or "BlockingIOError" in error["message"]
@@ -201,7 +203,7 @@ def main():
             os.write(1, b"x" * 4096)
     for _ in range(400):
         if os.fork() == 0:
-            time.sleep(30)
+            time.sleep(30)  # all of them are there at once
             os._exit(0)
         os.write(1, b"x" * 4096)
     return "all started"

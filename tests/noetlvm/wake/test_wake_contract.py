@@ -17,6 +17,7 @@ from noetlvm.store.interface import StoreError
 from noetlvm.wake.interface import LocalWakeUps, WakeUps, pool_topic
 from noetlvm.wake.nats import NatsWakeUps
 from noetlvm.wake.notify import NotifyWakeUps
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -56,12 +57,6 @@ def nats(request: pytest.FixtureRequest) -> Connect:
 def connect(request: pytest.FixtureRequest) -> Connect:
     made: Connect = request.param(request)
     return made
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not holds():
-            await asyncio.sleep(0.01)
 
 
 def test_a_wake_up_reaches_the_subscribers_of_its_topic_with_its_identifier(connect: Connect) -> None:
@@ -120,8 +115,11 @@ def test_one_member_of_a_group_is_woken_by_nats(nats: str) -> None:
             await member.subscribe("t", got.append, group="g")
         for number in range(30):
             await members[0].publish("t", str(number))
-        await until(lambda: len(got) >= 30)
-        await asyncio.sleep(0.1)
+        ends: list[str] = []
+        for member in members:
+            await member.subscribe("end", ends.append)
+        await members[0].publish("end", "x")
+        await until(lambda: len(ends) == len(members))  # each has received what was sent before
         assert sorted(got, key=int) == [str(number) for number in range(30)]
         for member in members:
             await member.close()
@@ -187,5 +185,5 @@ def test_a_nats_server_that_is_away_is_explained_without_its_password(monkeypatc
         await NatsWakeUps.connect("nats://user:hunter2@127.0.0.1:1")
 
     with pytest.raises(StoreError, match=r"NATS does not answer at 127\.0\.0\.1:1") as raised:
-        asyncio.run(asyncio.wait_for(go(), 60))
+        asyncio.run(asyncio.wait_for(go(), 120))
     assert "hunter2" not in str(raised.value)

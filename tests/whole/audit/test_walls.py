@@ -26,6 +26,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
     folder = tmp_path_factory.mktemp("walls")
     (folder / "victim").write_text("intact")
     (folder / "empty").mkdir()
+    # It lasts until the test kills it.
     victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], env={"AUDIT_SECRET": "s"})
     unix = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     unix.bind(str(folder / "unix"))

@@ -56,13 +56,13 @@ def _kill_worker(place: Place, chance: random.Random) -> None:
 
 def _kill_postgres(place: Place, chance: random.Random) -> None:
     place.postgres.kill()
-    time.sleep(chance.random())
+    time.sleep(chance.random())  # how long the fault lasts, by chance
     place.postgres.start()
 
 
 def _kill_nats(place: Place, chance: random.Random) -> None:
     place.nats.kill()
-    time.sleep(chance.random())
+    time.sleep(chance.random())  # how long the fault lasts, by chance
     place.nats.start()
 
 
@@ -70,7 +70,7 @@ def _stop(target: Callable[[Place, random.Random], Callable[[int], None]], longe
     def fault(place: Place, chance: random.Random) -> None:
         send = target(place, chance)
         send(signal.SIGSTOP)
-        time.sleep(chance.random() * longest)
+        time.sleep(chance.random() * longest)  # how long the fault lasts, by chance
         send(signal.SIGCONT)
 
     return fault
@@ -88,7 +88,7 @@ def _cut(target: Callable[[Place, random.Random], Proxy], *, resets: bool) -> Fa
     def fault(place: Place, chance: random.Random) -> None:
         proxy = target(place, chance)
         proxy.stall()
-        time.sleep(chance.random() * LEASE_SECONDS * 1.5)
+        time.sleep(chance.random() * LEASE_SECONDS * 1.5)  # how long the fault lasts, by chance
         if resets:
             proxy.reset()
         else:
@@ -99,13 +99,13 @@ def _cut(target: Callable[[Place, random.Random], Proxy], *, resets: bool) -> Fa
 
 def _slow_disk(place: Place, chance: random.Random) -> None:
     place.to_postgres.slow(0.05 + 0.2 * chance.random())
-    time.sleep(1 + chance.random())
+    time.sleep(1 + chance.random())  # how long the fault lasts, by chance
     place.to_postgres.slow(0)
 
 
 def _full_disk(place: Place, chance: random.Random) -> None:
     refuse_writes(place.postgres, True)
-    time.sleep(0.5 + chance.random())
+    time.sleep(0.5 + chance.random())  # how long the fault lasts, by chance
     refuse_writes(place.postgres, False)
 
 
@@ -167,7 +167,7 @@ def run(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
             name = left.pop()
             FAULTS[name](place, chance)
             done[name] += 1
-            time.sleep(chance.random() * PAUSE_SECONDS)
+            time.sleep(chance.random() * PAUSE_SECONDS)  # at any time
         load.finish()
         reader, _ = opened_for_reading(place.postgres.address)
         try:

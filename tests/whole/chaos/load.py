@@ -16,6 +16,7 @@ from noetlvm.client import Client, ServiceError
 from noetlvm.conformance.cluster import Cluster
 from noetlvm.sim.log_model import Violation
 from noetlvm.store.interface import StoreReader
+from tests.waiting import wait_until
 from tests.whole.chaos.histories import Ending, Tracked, check
 
 Answer = TypeVar("Answer")
@@ -111,10 +112,7 @@ class Load:
     def run_one(self) -> Ending:
         """Run one execution to its end, and return how it ended."""
         started = self._start()
-        give_up = time.monotonic() + PATIENCE_SECONDS
-        while not self._has_ended(started):
-            assert time.monotonic() < give_up, "the execution does not end"
-            time.sleep(0.02)
+        wait_until(lambda: self._has_ended(started), PATIENCE_SECONDS)
         return self.ending(started.id)
 
     def begin(self) -> None:
@@ -149,7 +147,7 @@ class Load:
                 while len(running) < self._at_once and not self._stops.is_set():
                     running.append(self._start())
                 running = [one for one in running if not self._has_ended(one)]
-                time.sleep(0.02)
+                time.sleep(0.02)  # between two looks
         except BaseException as error:
             self._failure = error
 
@@ -177,4 +175,4 @@ class Load:
             except ServiceError as error:
                 if error.status not in AWAY or time.monotonic() > give_up:
                     raise
-                time.sleep(0.05)
+                time.sleep(0.05)  # between two tries

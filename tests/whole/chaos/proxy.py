@@ -90,7 +90,7 @@ class Proxy:
             while data := await reader.read(_CHUNK):
                 await self._flows.wait()
                 if self._delay:
-                    await asyncio.sleep(self._delay)
+                    await asyncio.sleep(self._delay)  # the fault itself
                 writer.write(data)
                 await writer.drain()
         self._writers.discard(writer)

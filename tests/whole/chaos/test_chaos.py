@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from noetlvm.conformance.service_runs import opened_for_reading
 from noetlvm.data.event import Event, Recorded
 from noetlvm.store.interface import Append, Execution
 from noetlvm.store.memory import MemoryStore
+from tests.waiting import wait_until
 from tests.whole.chaos.campaign import FAULTS, run
 from tests.whole.chaos.forked import ForkedCluster
 from tests.whole.chaos.histories import Ending, Tracked, check
@@ -39,17 +39,23 @@ def test_a_full_disk_under_sqlite_loses_nothing(tmp_path: Path) -> None:
         expected = load.run_one()
         load.begin()
         for _ in range(3):
-            time.sleep(0.5)
+            written = len(load.tracked)
+            wait_until(lambda written=written: len(load.tracked) > written + 1)  # type: ignore[misc]
+            failures = store_failures(tmp_path)
             limit_files(cluster.servers[0].process.pid, 4096)
-            time.sleep(0.5)
+            wait_until(lambda failures=failures: store_failures(tmp_path) > failures)  # type: ignore[misc]
             limit_files(cluster.servers[0].process.pid, resource.RLIM_INFINITY)
         load.finish()
         reader, _ = opened_for_reading(cluster.store)
         violations = load.violations(reader, expected)
         reader.close()
         load.close()
-        assert "the store failed" in "".join(file.read_text() for file in tmp_path.glob("server-*.err"))
     assert violations == []
+
+
+def store_failures(folder: Path) -> int:
+    """Return how often servers have logged that their store failed."""
+    return "".join(file.read_text() for file in folder.glob("server-*.err")).count("the store failed")
 
 
 def limit_files(pid: int, limit: int) -> None:

@@ -61,7 +61,7 @@ class HastyClock(SystemClock):
 
     async def sleep(self, seconds: float) -> None:
         self._ahead += max(seconds, 0.0)
-        await super().sleep(0)
+        await super().sleep(0)  # no time passes
 
 
 @pytest.mark.parametrize("durability", get_args(Durability))

@@ -194,13 +194,13 @@ def wait_while(holds: Callable[[], bool]) -> None:
     give_up = time.monotonic() + PATIENCE_SECONDS
     while holds():
         assert time.monotonic() < give_up, "the execution does not get on"
-        time.sleep(0.002)
+        time.sleep(0.002)  # between two looks
 
 
 def kill_when(place: Place, process: subprocess.Popen[str], seq: int, delay: float) -> bool:
     """Kill a process once this many events are durable, or a little later; return whether it had ended by itself."""
     wait_while(lambda: place.seq() < seq and process.poll() is None)
-    time.sleep(delay)
+    time.sleep(delay)  # any moment must do
     if process.poll() is not None:
         return True
     kill_with_its_tools(process)

@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.waiting import wait_until
 
 SECRET = "c4n4ry/Zx9+Qw7Lm3Tp5"
 PATIENCE_SECONDS = 120
@@ -67,9 +68,7 @@ def test_after_kill_9_no_tool_gets_the_mask_and_the_error_names_the_task(folder:
     (folder / "wait.sh").write_text('test -e "$1/waits" || { touch "$1/waits"; exec sleep 60; }', encoding="utf-8")
     process = started(folder)
     try:
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not (folder / "waits").exists() and time.monotonic() < end:
-            time.sleep(0.02)
+        wait_until((folder / "waits").exists)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(PATIENCE_SECONDS)

@@ -47,7 +47,7 @@ def wait_for(client: Client, id: str) -> dict[str, Any]:
         if persistently(client.execution, id)["ended"] is not None:
             ending: dict[str, Any] = persistently(client.ending, id)
             return ending
-        time.sleep(0.05)
+        time.sleep(0.05)  # between two looks
     events = [event["name"] for event in persistently(lambda: list(client.events(id)))]
     raise AssertionError(f"{id} does not end; its last events are {events[-8:]}")
 
@@ -61,4 +61,4 @@ def persistently(call: Any, *arguments: Any, **options: Any) -> Any:
         except ServiceError as error:
             if error.status not in (0, 503) or time.monotonic() > give_up:
                 raise
-            time.sleep(0.1)
+            time.sleep(0.1)  # between two tries

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -26,7 +25,11 @@ workflow:
     tool:
       - wait_for_file:
           kind: shell
-          command: [sh, -c, 'echo began >> "$0.log"; while ! test -e "$0"; do sleep 0.05; done', "{{ workload.gate }}"]
+          command:
+            - sh
+            - -c
+            - 'echo began >> "$0.log"; while ! test -e "$0"; do sleep 0.05; done; touch "$0.end"'
+            - "{{ workload.gate }}"
     next: { arcs: [{ step: end }] }
   - step: end
     tool: { kind: noop }
@@ -37,7 +40,7 @@ def test_without_postgresql_a_server_is_not_ready_and_work_continues_when_it_is_
     gate = tmp_path / "gate"
     with (
         closing(PostgresProcess()) as postgres,
-        cluster(postgres.address, tmp_path, servers=1, workers=1, lease=60) as made,
+        cluster(postgres.address, tmp_path, servers=1, workers=1, lease=600) as made,
         made.client() as client,
     ):
 
@@ -51,7 +54,7 @@ def test_without_postgresql_a_server_is_not_ready_and_work_continues_when_it_is_
         wait_until(lambda: status() == 503)
         assert httpx.get(f"{made.servers[0].url}/healthz", timeout=30).status_code == 200
         gate.touch()
-        time.sleep(0.5)  # the task ends, and nothing can be written
+        wait_until(Path(f"{gate}.end").exists)  # its report comes while nothing can be written
         postgres.start()
         wait_until(lambda: status() == 200)
         assert wait_for(client, id)["status"] == "success"

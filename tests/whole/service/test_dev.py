@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,7 +86,10 @@ def test_server_and_workers_end_with_it(dev: Dev, ending: signal.Signals) -> Non
     commands = {child.pid: " ".join(child.cmdline()) for child in started}
     dev.process.send_signal(ending)
     dev.process.wait(PATIENCE_SECONDS)
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while left := [child for child in started if is_alive(child)]:
-        assert time.monotonic() < give_up, f"still running: {[commands[child.pid] for child in left]}"
-        time.sleep(0.05)
+    left: list[str] = []
+
+    def all_have_ended() -> bool:
+        left[:] = [commands[child.pid] for child in started if is_alive(child)]
+        return not left
+
+    wait_until(all_have_ended)

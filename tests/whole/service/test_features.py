@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from noetlvm.conformance.cluster import running as processes
 from noetlvm.data.encoding import decode
 from tests.canary import find_canaries
 from tests.servers import new_database
+from tests.waiting import wait_until
 from tests.whole.service.processes import cluster, run_to_end
 
 
@@ -74,10 +74,7 @@ def test_a_paused_execution_is_resumed_over_the_service(running: Cluster, tmp_pa
     id = client.start(bundle=bundle, payload={"gate": str(gate)})
     server = ("--server", running.servers[0][1])
     running.command("pause", id, *server)
-    give_up = time.monotonic() + 60
-    while client.execution(id)["status"] != "paused":
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
+    wait_until(lambda: client.execution(id)["status"] == "paused")
     gate.touch()
     assert json.loads(running.command("resume", id, *server, "--json"))["status"] == "success"
     assert json.loads(running.command("resume", id, *server, "--json"))["status"] == "success"

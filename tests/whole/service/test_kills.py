@@ -57,7 +57,7 @@ def kill_a_worker(cluster: Cluster) -> Kill:
 def kill_a_database(database: PostgresProcess | NatsProcess) -> Kill:
     def kill(chance: random.Random) -> None:
         database.kill()
-        time.sleep(chance.random() * PAUSE_SECONDS)
+        time.sleep(chance.random() * PAUSE_SECONDS)  # for any time
         database.start()
 
     return kill
@@ -87,7 +87,7 @@ def kill_under_load(cluster: Cluster, folder: Path, kills: dict[str, tuple[int, 
     order = kill_order({name: weight for name, (weight, _) in kills.items()}, count, chance)
     load.begin()
     for name in order:
-        time.sleep(chance.random() * PAUSE_SECONDS)
+        time.sleep(chance.random() * PAUSE_SECONDS)  # at any time
         kills[name][1](chance)
     load.finish()
     reader, _ = opened_for_reading(cluster.store)
@@ -151,7 +151,8 @@ def test_recovery_from_a_dead_worker_takes_one_lease(tmp_path: Path) -> None:
         wait_until(lambda: client.execution(id)["ended"] is not None)
         cluster.workers[0].send_signal(signal.SIGCONT)  # it reports, too late
         ended = client.execution(id)
-        time.sleep(POLL_SECONDS)
+        cluster.workers[0].send_signal(signal.SIGTERM)
+        cluster.workers[0].wait(120)  # it leaves when all its reports are answered
         assert client.execution(id) == ended
         events = list(client.events(id))
     replaced = [event for event in events if event["name"] == "step.scheduled" and "lease" in event["data"]]

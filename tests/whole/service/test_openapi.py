@@ -32,6 +32,6 @@ def no_rate_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @SCHEMA.parametrize()
-@settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None, derandomize=True)
+@settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
 def test_every_answer_is_as_described(case: schemathesis.Case) -> None:
     case.call_and_validate(headers={"Authorization": f"Bearer {TOKEN}"}, checks=CHECKS)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import pytest
 from noetlvm.client import Client
 from noetlvm.conformance.cluster import Cluster
 from tests.servers import nats_server, new_database
-from tests.whole.service.processes import PATIENCE_SECONDS, cluster, persistently, run_to_end, wait_for
+from tests.waiting import wait_until
+from tests.whole.service.processes import cluster, persistently, run_to_end, wait_for
 
 WORKLOAD = b"""\
 apiVersion: noetl.io/v2
@@ -124,7 +125,7 @@ def test_pause_resume_and_cancel_reach_a_running_execution(running: Cluster, tmp
         assert wait_for(client, id)["status"] == "cancelled"
 
 
-LONG = b"""\
+GATED = b"""\
 apiVersion: noetl.io/v2
 kind: Playbook
 metadata: { name: long, path: tests/long }
@@ -132,16 +133,29 @@ workload: { file: "" }
 workflow:
   - step: start
     tool:
-      - only: { kind: shell, command: [sh, -c, 'echo began >> "$0"; sleep 3', "{{ workload.file }}"] }
+      - only:
+          kind: shell
+          command:
+            [sh, -c, 'echo began >> "$0"; while ! test -e "$0.gate"; do sleep 0.05; done', "{{ workload.file }}"]
 """
 
 
-def test_a_task_may_take_longer_than_a_lease(tmp_path: Path) -> None:
-    file = tmp_path / "effects"
-    with cluster(f"sqlite:{tmp_path / 'service.db'}", tmp_path, workers=1, lease=1) as made, made.client() as client:
-        ending = run_to_end(client, [LONG], {"file": str(file)})
-        names = [event["name"] for event in client.events(ending["execution_id"])]
-    assert ending["status"] == "success"
+def lease_end(database: Path) -> float:
+    """Return when the last lease in a database ends; 0: there is none."""
+    with closing(sqlite3.connect(database)) as connection:
+        return float(connection.execute("SELECT coalesce(max(until), 0) FROM commands").fetchone()[0])
+
+
+def test_a_lease_is_renewed_as_long_as_its_task_takes(tmp_path: Path) -> None:
+    file, database = tmp_path / "effects", tmp_path / "service.db"
+    with cluster(f"sqlite:{database}", tmp_path, workers=1, lease=9) as made, made.client() as client:
+        id = client.start(bundle=client.register(GATED)["bundle"], payload={"file": str(file)})
+        wait_until(lambda: lease_end(database))
+        first = lease_end(database)
+        wait_until(lambda: lease_end(database) > first)
+        Path(f"{file}.gate").touch()
+        assert wait_for(client, id)["status"] == "success"
+        names = [event["name"] for event in client.events(id)]
     assert file.read_text(encoding="utf-8") == "began\n"
     assert names.count("step.scheduled") == 1
 
@@ -149,13 +163,11 @@ def test_a_task_may_take_longer_than_a_lease(tmp_path: Path) -> None:
 def test_a_server_that_is_killed_and_started_again_finds_the_work_of_its_workers_going_on(tmp_path: Path) -> None:
     file = tmp_path / "effects"
     with cluster(f"sqlite:{tmp_path / 'service.db'}", tmp_path, workers=1, lease=60) as made, made.client() as client:
-        bundle = client.register(LONG)["bundle"]
+        bundle = client.register(GATED)["bundle"]
         id = client.start(bundle=bundle, payload={"file": str(file)})
-        give_up = time.monotonic() + PATIENCE_SECONDS
-        while not file.exists():
-            assert time.monotonic() < give_up, "the task does not begin"
-            time.sleep(0.02)
+        wait_until(file.exists)
         made.restart_server(0)
+        Path(f"{file}.gate").touch()
         assert wait_for(client, id)["status"] == "success"
         names = [event["name"] for event in client.events(id)]
     assert file.read_text(encoding="utf-8") == "began\n"
