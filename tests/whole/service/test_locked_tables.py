@@ -88,7 +88,7 @@ class WaitingTasks:
         self.calls[call.key] += 1
         is_first = int(call.inputs["env"]["N"]) < TASKS // 2
         while not (self.half_may_end if is_first else self.all_may_end).is_set():
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # between two looks
         return ok()
 
     async def close(self) -> None:
@@ -134,7 +134,7 @@ def until(holds: Callable[[], bool]) -> None:
     give_up = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < give_up
-        time.sleep(0.02)
+        time.sleep(0.02)  # between two tries
 
 
 def assert_nothing_waits(folder: Path, lease: int, tables: list[str], readers_count: int) -> None:
@@ -145,7 +145,7 @@ def assert_nothing_waits(folder: Path, lease: int, tables: list[str], readers_co
             while time.monotonic() < unlocks:
                 answer = httpx.get(f"{made.servers[0].url}/healthz", timeout=lease / 2)
                 assert answer.status_code == 200
-                time.sleep(0.05)
+                time.sleep(0.05)  # between two looks
                 if unlocks - time.monotonic() < 2 * lease:
                     tasks.half_may_end.set()  # their reports wait for longer than a lease
         tasks.half_may_end.set()
