@@ -88,5 +88,5 @@ def test_garbage_is_looked_for_rarely_at_first_and_more_often_in_a_long_run() ->
 
 
 def test_a_process_that_did_not_begin_as_a_command_keeps_its_ways() -> None:
-    done = process("import gc; settle(); print(gc.get_freeze_count())")
-    assert done.stdout == "0\n"
+    done = process("import gc; before = gc.get_freeze_count(); settle(); print(gc.get_freeze_count() - before)")
+    assert done.stdout == "0\n"  # Python 3.12 freezes objects by itself
