@@ -7,10 +7,11 @@ same length, which counts as defined.
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import warnings
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from noetlc.analysis.inputs import typed_tasks
@@ -20,10 +21,13 @@ from noetlc.syntax.scalar_offsets import span_in_file
 from noetlc.syntax.span import Span
 
 if TYPE_CHECKING:
+    from pyflakes.checker import Checker
     from pyflakes.messages import Message
 
 GIVEN = frozenset({"input_data", "context", "idempotency_key"})
 """Names that every code can use besides its arguments and `libs`."""
+
+_BUILTINS = frozenset(dir(builtins)) | {"__name__", "__builtins__"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Place = ast.expr | ast.stmt | ast.arg | ast.alias
@@ -69,16 +73,23 @@ class PythonCode:
         return None if self.args is None or self.libs is None else GIVEN | self.args | self.libs
 
     @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the tree."""
+        return tuple(ast.walk(self.tree)) if self.tree else ()
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The names that the code reads or sets, arguments of functions aside."""
+        return frozenset(node.id for node in self.nodes if isinstance(node, ast.Name))
+
+    @cached_property
     def flakes(self) -> tuple[Message, ...]:
         """What pyflakes says of the code."""
-        from pyflakes.checker import Checker  # its import takes as long as linting a file, and few files need it
-
         if self.tree is None:
             return ()
-        holes = (node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name) and is_hole(node.id))
-        names = sorted({*(self.names or ()), *holes})
-        tree = _as_function(self.tree, names) if self.returns_at_top_level else self.tree
-        return tuple(Checker(tree, builtins=names).messages)
+        there = sorted(name for name in self.words if name in (self.names or ()) or name in _BUILTINS or is_hole(name))
+        tree = _as_function(self.tree, there) if self.returns_at_top_level else self.tree
+        return tuple(_checker()(tree, builtins=there).messages)
 
     @property
     def is_dynamic(self) -> bool:
@@ -94,7 +105,11 @@ class PythonCode:
 
     @cached_property
     def returns_at_top_level(self) -> bool:
-        return any(isinstance(node, ast.Return) for node in own_nodes(self.tree)) if self.tree else False
+        return (
+            any(isinstance(node, ast.Return) for node in own_nodes(self.tree))
+            if self.tree and "return" in self.text
+            else False
+        )
 
     def span(self, line: int, column: int, length: int = 1) -> Span:
         """Return where a place of the code stands in the file; columns count bytes, from 0."""
@@ -110,6 +125,17 @@ class PythonCode:
         is_short = node.end_lineno == node.lineno and node.end_col_offset is not None
         length = (node.end_col_offset or 0) - node.col_offset if is_short else 1
         return self.span(node.lineno, node.col_offset, max(length, 1))
+
+
+@cache
+def _checker() -> type[Checker]:
+    """Return pyflakes' checker without Python's builtins: to bind each takes longer than to check a short code."""
+    from pyflakes.checker import Checker  # its import takes as long as linting a file, and few files need it
+
+    class CodeChecker(Checker):
+        builtIns: set[str] = set()
+
+    return CodeChecker
 
 
 def is_hole(name: str) -> bool:

@@ -56,9 +56,6 @@ def _unbound(code: PythonCode) -> Iterator[tuple[str, int, int, bool]]:
             name = str(message.message_args[0])
             if not is_hole(name):
                 yield name, message.lineno, message.col, isinstance(message, messages.UndefinedLocal)
-    for node in ast.walk(code.tree) if code.tree else ():
-        if isinstance(node, ast.Name) and node.id == "__file__":  # code of a task is in no file
-            yield node.id, node.lineno, node.col_offset, False
 
 
 def _defined(code: PythonCode) -> set[str]:
@@ -66,7 +63,7 @@ def _defined(code: PythonCode) -> set[str]:
     import builtins
 
     found = {*(code.names or ()), *dir(builtins)}
-    for node in ast.walk(code.tree) if code.tree else ():
+    for node in code.nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -36,7 +36,7 @@ class NoPythonResult(Rule):
 
 
 def _gives_result(code: PythonCode, tree: ast.Module) -> bool:
-    if code.returns_at_top_level:
+    if code.main is not None or code.returns_at_top_level:
         return True
     for node in own_nodes(tree):
         match node:
@@ -50,7 +50,7 @@ def _gives_result(code: PythonCode, tree: ast.Module) -> bool:
                 continue
         if names & {"main", "result"}:
             return True
-    return any(isinstance(node, ast.Global) and {"main", "result"} & {*node.names} for node in ast.walk(tree))
+    return any(isinstance(node, ast.Global) and {"main", "result"} & {*node.names} for node in code.nodes)
 
 
 def _name_column(function: Function) -> int:

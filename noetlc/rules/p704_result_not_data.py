@@ -1,5 +1,6 @@
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from noetlc.analysis.python_code import PythonCode, own_nodes, python_codes
 from noetlc.rules.rule import Findings, Model, Rule, Severity
@@ -69,10 +70,9 @@ class ResultNotData(Rule):
 
     def check(self, model: Model) -> Findings:
         for code in python_codes(model):
-            modules = _Names(code)
             for value in _results(code):
                 for node in _parts(value):
-                    what = modules.type_of(node)
+                    what = _type_of(code, node)
                     if what:
                         yield self.finding(
                             code.span_of(node),
@@ -99,7 +99,7 @@ def _results(code: PythonCode) -> Iterator[ast.expr]:
     for node in code.tree.body:  # of several, the last one holds
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["result"]:
             last = node.value
-    if last is not None and sum(isinstance(n, ast.Name) and n.id == "result" for n in ast.walk(code.tree)) == 1:
+    if last is not None and sum(isinstance(n, ast.Name) and n.id == "result" for n in code.nodes) == 1:
         yield last
 
 
@@ -116,36 +116,35 @@ def _parts(value: ast.expr) -> Iterator[ast.expr]:
             yield value
 
 
-class _Names:
-    """What names mean in a code: modules and their members by the names that imports give them."""
+def _type_of(code: PythonCode, node: ast.expr) -> str:
+    """Return what a value is, if it is plainly not data."""
+    if isinstance(node, ast.Constant):
+        return {bytes: "bytes", complex: "a complex number", type(...): "an object"}.get(type(node.value), "")
+    if isinstance(node, ast.Call):
+        head, dot, rest = _path(node.func).partition(".")
+        imported, defined = _meanings(code)
+        return "" if head in defined else _CALLS.get(f"{imported.get(head, head)}{dot}{rest}", "")
+    return _TYPES.get(type(node), "")
 
-    def __init__(self, code: PythonCode) -> None:
-        self._imported: dict[str, str] = {}
-        self._defined = set(code.args or ()) | set(code.libs or ())
-        for node in ast.walk(code.tree) if code.tree else ():
-            match node:
-                case ast.Import():
-                    self._imported |= {alias.asname or alias.name: alias.name for alias in node.names}
-                case ast.ImportFrom(module=str(module), level=0):
-                    self._imported |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in node.names}
-                case ast.Name(ctx=ast.Store()):
-                    self._defined.add(node.id)
-                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                    self._defined.add(node.name)
-                case ast.arg():
-                    self._defined.add(node.arg)
 
-    def type_of(self, node: ast.expr) -> str:
-        """Return what a value is, if it is plainly not data."""
-        if isinstance(node, ast.Constant):
-            return {bytes: "bytes", complex: "a complex number", type(...): "an object"}.get(type(node.value), "")
-        if isinstance(node, ast.Call):
-            path = _path(node.func)
-            head, dot, rest = path.partition(".")
-            if head in self._defined:
-                return ""
-            return _CALLS.get(f"{self._imported.get(head, head)}{dot}{rest}", "")
-        return _TYPES.get(type(node), "")
+@lru_cache(maxsize=1)  # the values of one code are looked at one after the other
+def _meanings(code: PythonCode) -> tuple[dict[str, str], set[str]]:
+    """Return what names stand for: the paths of imported ones, and those that the code defines otherwise."""
+    imported: dict[str, str] = {}
+    defined = set(code.args or ()) | set(code.libs or ())
+    for node in code.nodes:
+        match node:
+            case ast.Import():
+                imported |= {alias.asname or alias.name: alias.name for alias in node.names}
+            case ast.ImportFrom(module=str(module), level=0):
+                imported |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in node.names}
+            case ast.Name(ctx=ast.Store()):
+                defined.add(node.id)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                defined.add(node.name)
+            case ast.arg():
+                defined.add(node.arg)
+    return imported, defined
 
 
 def _path(node: ast.expr) -> str:

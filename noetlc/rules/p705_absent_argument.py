@@ -21,11 +21,11 @@ class AbsentArgument(Rule):
 
     def check(self, model: Model) -> Findings:
         for code in python_codes(model):
-            if code.tree is None or code.args is None or "input_data" in code.args or code.is_dynamic:
+            if "input_data" not in code.words or code.args is None or "input_data" in code.args or code.is_dynamic:
                 continue
-            if any(isinstance(n, ast.Name) and n.id == "input_data" and _is_set(n) for n in ast.walk(code.tree)):
+            if any(isinstance(n, ast.Name) and n.id == "input_data" and _is_set(n) for n in code.nodes):
                 continue
-            for node in ast.walk(code.tree):
+            for node in code.nodes:
                 match node:
                     case ast.Subscript(value=ast.Name(id="input_data"), slice=ast.Constant(value=str(key)) as place):
                         if _is_set(node):

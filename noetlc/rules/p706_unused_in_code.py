@@ -29,20 +29,18 @@ class UnusedInCode(Rule):
             for name, line, column in _unused_imports(code):
                 yield self.finding(code.span(line, column), f"`{name}` is imported and not used", "remove the import")
             args = code.view.task.get_extra("args")
-            if not isinstance(args, Mapping) or _takes_all(code, code.tree):
+            if not isinstance(args, Mapping) or _takes_all(code):
                 continue
-            read = {node.id for node in ast.walk(code.tree) if isinstance(node, ast.Name)}
             for entry in args.entries:
                 name = entry.key.text
-                if name not in read:
+                if name not in code.words:
                     yield self.finding(entry.key.span, f"the code does not read the argument `{name}`", "remove it")
 
 
-def _takes_all(code: PythonCode, tree: ast.Module) -> bool:
+def _takes_all(code: PythonCode) -> bool:
     """Return whether the code can read arguments without naming them."""
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    names |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    return bool(names & {"input_data", "context"}) or bool(code.main and code.main.args.kwarg)
+    named = {node.arg for node in code.nodes if isinstance(node, ast.arg)} | code.words
+    return bool(named & {"input_data", "context"}) or bool(code.main and code.main.args.kwarg)
 
 
 def _unused_imports(code: PythonCode) -> Iterator[tuple[str, int, int]]:
