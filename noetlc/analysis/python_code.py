@@ -133,7 +133,7 @@ def _checker() -> type[Checker]:
     from pyflakes.checker import Checker  # its import takes as long as linting a file, and few files need it
 
     class CodeChecker(Checker):
-        builtIns: set[str] = set()
+        builtIns: set[str] = set()  # noqa: N815  # the name that pyflakes gives it
 
     return CodeChecker
 
