@@ -109,7 +109,7 @@ def test_a_revoked_token_ends_the_connection_of_its_worker(monkeypatch: pytest.M
     async def run(token: str, revoke: Any) -> None:
         worker = RemoteWorker(WebSocketLink(service.url, token), PlayedTools(), id="one", pools=("default",), slots=1)
         task = asyncio.create_task(worker.run())
-        await until(lambda: "one" in service.driver.hub.workers)
+        await until(lambda: service.driver.hub.workers)
         revoke()
         with pytest.raises(RefusedError):
             await asyncio.wait_for(task, 120)
