@@ -11,7 +11,9 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from noetlc.compile import check_playbook, compile_playbooks
 from noetlc.finding import Severity
+from noetlc.lint.check import check_bytes
 from noetlc.report.located_finding import EditRow, FixRow, LocatedFinding, Range, RelatedRow, resolve_all
 from noetlc.settings import Settings, settings_for
 from noetlvm.bytecode.codec.container import bundle_id
@@ -90,8 +92,6 @@ class Analysis(NamedTuple):
 
 def lint(source: Source, *, config: str | PathLike[str] | None = None) -> list[Finding]:
     """Return the findings in a playbook, in the order of their places."""
-    from noetlc.lint.check import check_bytes
-
     path, data = _read(source)
     settings = _settings(source, config)
     return settings.apply(check_bytes(path, data, settings).rows())
@@ -99,8 +99,6 @@ def lint(source: Source, *, config: str | PathLike[str] | None = None) -> list[F
 
 def compile(source: Source, *others: Source, config: str | PathLike[str] | None = None) -> CompiledBundle:
     """Compile a playbook, and others that it runs as children, into one bundle. Raises PlaybookError."""
-    from noetlc.compile import compile_playbooks
-
     files = [_read(one, number) for number, one in enumerate((source, *others))]
     compiled = compile_playbooks(files, _settings(source, config))
     findings = [row for file in compiled.files for row in _rows(file)]
@@ -111,7 +109,6 @@ def compile(source: Source, *others: Source, config: str | PathLike[str] | None 
 
 def analyse(source: Source, *, config: str | PathLike[str] | None = None) -> Analysis:
     """Return what a playbook can do. Raises PlaybookError if its errors leave no net."""
-    from noetlc.compile import check_playbook
     from noetlc.graph.analyse import analyse as analyse_net
     from noetlc.graph.networkx_graph import to_networkx
     from noetlc.graph.reading import net_of

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 import sys
 from functools import lru_cache
-from pathlib import Path
+from itertools import groupby
 
+from noetlvm.atomic_file import write_atomically
 from noetlvm.command_line.process import CommandError
 
 # Paths stay text here: as the user wrote them, and cheap when there are thousands.
@@ -48,63 +47,62 @@ def write_file(path: str | None, data: bytes) -> None:
         raise CommandError(f"cannot write {path}: {error.strerror}") from None
 
 
-def write_atomically(path: str, data: bytes) -> None:
-    """Replace the content of a file or of a link's target and keep its permissions. A crash never leaves half of it."""
-    import tempfile  # only commands that write pay for it
-
-    target = Path(path).resolve()
-    mode = _mode(target)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".noetlc-")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        temporary.chmod(mode)
-        temporary.replace(target)
-    except BaseException:  # an interrupt too must leave no temporary file
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _mode(path: Path) -> int:
-    try:
-        return stat.S_IMODE(path.stat().st_mode)
-    except OSError:  # a new file gets the mode that the umask allows
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
-
-
-_TOKEN = re.compile(r"(?P<deep>\*\*/?)|(?P<star>\*)|(?P<one>\?)|(?P<set>\[!?\]?[^\]]*\])|(?P<other>.)", re.DOTALL)
+_TOKEN = re.compile(r"(?P<star>\*+)|(?P<one>\?)|(?P<set>\[[!^]?\]?[^\]]*\])|(?P<other>.)", re.DOTALL)
+_ANY_DEPTH = "**"
+_END = r"(?=/|\Z)"
+"""The end of a name: a pattern matches what is below it too."""
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Match `path`, which is relative to the pattern's folder and has forward slashes."""
+    """Match `path`, which is relative to the pattern's folder and has forward slashes, as git does with `.gitignore`.
+
+    No pattern takes exponential time: between two wildcards the first occurrence of a text is the only one tried.
+    """
     return _compiled(pattern).match(path) is not None
 
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    anchored = "/" in pattern.rstrip("/")
-    body = "".join(_translate(token) for token in _TOKEN.finditer(pattern.strip("/")))
-    lead = "" if anchored else "(?:.*/)?"
+    names = pattern.strip("/").split("/")
+    if "/" not in pattern.rstrip("/"):
+        names.insert(0, _ANY_DEPTH)
     try:
-        return re.compile(rf"{lead}{body}(?:/.*)?\Z", re.DOTALL)
+        return re.compile(_translated(names), re.DOTALL)
     except re.error:  # brackets that are not a set, such as `[z-a]`: then they are part of a name
-        return re.compile(rf"{lead}{re.escape(pattern)}\Z")
+        return re.compile(rf"(?:.*/)?{re.escape(pattern)}\Z")
 
 
-def _translate(token: re.Match[str]) -> str:
+def _translated(names: list[str]) -> str:
+    """Return an expression of names and `**`."""
+    found, at_any_depth = "", False
+    for is_depth, group in groupby(names, _ANY_DEPTH.__eq__):
+        at_any_depth = is_depth
+        if not is_depth:
+            text = "/".join(map(_name, group))
+            found += ("/" if found else "") + (rf"(?>(?:[^/]+/)*?{text})" if _ANY_DEPTH in names[:1] or found else text)
+    return found + (("/." if found else ".") if at_any_depth else "")
+
+
+def _name(pattern: str) -> str:
+    """Return an expression of a name without slashes."""
+    tokens = list(_TOKEN.finditer(pattern))
+    parts = ["".join(map(_character, part)) for is_star, part in groupby(tokens, _is_star) if not is_star]
+    if not any(map(_is_star, tokens)):
+        return "".join(parts) + _END
+    first = "" if _is_star(tokens[0]) else parts.pop(0)
+    last = "" if _is_star(tokens[-1]) else parts.pop()
+    return first + "".join(rf"(?>[^/]*?{part})" for part in parts) + rf"[^/]*{last}" + _END
+
+
+def _is_star(token: re.Match[str]) -> bool:
+    return token.lastgroup == "star"
+
+
+def _character(token: re.Match[str]) -> str:
     text = token[0]
-    match token.lastgroup:
-        case "deep":
-            return "(?:.*/)?" if text.endswith("/") else ".*"
-        case "star":
-            return "[^/]*"
-        case "one":
-            return "[^/]"
-        case "set":
-            inner = text[1:-1].replace("\\", r"\\").replace("[", r"\[")
-            return f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
-        case _:
-            return re.escape(text)
+    if token.lastgroup == "one":
+        return "[^/]"
+    if token.lastgroup == "set":
+        inner = text[1:-1].replace("\\", r"\\").replace("[", r"\[")
+        return f"(?!/)[^{inner[1:]}]" if inner[:1] in ("!", "^") else f"(?!/)[{inner}]"
+    return re.escape(text)

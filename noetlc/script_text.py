@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
+from urllib import request
 
 from noetlc.files import read_bounded
 
@@ -43,7 +44,6 @@ def _text(data: bytes) -> str | None:
 
 def _web_text(url: str) -> str | None:
     from http.client import HTTPException
-    from urllib import request  # costs a third of a small compile: only playbooks with such a script pay for it
 
     opener = request.OpenerDirector()  # the usual one also opens files and FTP, and redirects could lead there
     for handler in (

@@ -11,8 +11,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from noetlc import __version__
+from noetlc.compile import check_playbook, compile_playbooks
 from noetlc.files import STDIN_NAME, STDIO, read_file
+from noetlc.lint.run import may_color
+from noetlc.report.report import Report
+from noetlc.report.text import render
+from noetlc.script_text import read_script
 from noetlc.settings import settings_for
+from noetlvm.command_line.printed import terminal_width
 from noetlvm.command_line.process import CommandError
 
 if TYPE_CHECKING:
@@ -31,26 +38,15 @@ class Session:
 
     def compile(self) -> Compiled:
         """Compile the playbooks into one bundle; the first is the main one."""
-        from noetlc.compile import compile_playbooks
-        from noetlc.script_text import read_script
-
         with _without_garbage_collection():
             return compile_playbooks(self._read(), self.settings, read_script)
 
     def check(self) -> list[CheckedFile]:
         """Check the playbooks. What the compiler cannot work with stays an error whatever is configured."""
-        from noetlc.compile import check_playbook
-
         return [check_playbook(path, data, self.settings) for path, data in self._read()]
 
     def report(self, files: Sequence[CheckedFile], *, quiet: bool = False) -> None:
         """Print findings to standard error as lint does, file by file."""
-        from noetlc import __version__
-        from noetlc.lint.run import may_color
-        from noetlc.report.report import Report
-        from noetlc.report.text import render
-        from noetlvm.command_line.printed import terminal_width
-
         rows = tuple(row for file in files for row in file.rows())
         if not rows:
             return

@@ -14,15 +14,19 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from noetlvm.bridge import CompilationError
+from noetlvm.bridge import CompilationError, compile_source
 from noetlvm.bytecode.codec.container import MAGIC
 from noetlvm.bytecode.program import BundleError
 from noetlvm.engine.engine import MAX_PARALLEL, Engine
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.payload import whole
+from noetlvm.results.files import FileResults
+from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.active import Ending
 from noetlvm.rounds.credentials import UnresolvedError, resolver
 from noetlvm.rounds.requests import BadRequestError
+from noetlvm.store.memory import MemoryStore
+from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import MissingPackageError, ToolRunner, require_packages
 
 if TYPE_CHECKING:
@@ -108,15 +112,11 @@ async def run_async(
 
 def _bundle(playbook: Playbook) -> Bundle:
     if isinstance(playbook, str):
-        from noetlvm.bridge import compile_source
-
         return Bundle.of(compile_source("playbook.yaml", playbook.encode())[0])
     if isinstance(playbook, PathLike):
         data = Path(playbook).read_bytes()
         if data.startswith(MAGIC):
             return Bundle.of(data)
-        from noetlvm.bridge import compile_source
-
         return Bundle.of(compile_source(str(playbook), data)[0])
     return Bundle.of(playbook if isinstance(playbook, bytes) else playbook.data)
 
@@ -124,14 +124,8 @@ def _bundle(playbook: Playbook) -> Bundle:
 @contextmanager
 def _stores(db: str | PathLike[str] | None, durability: Durability) -> Iterator[tuple[Store, ResultStore]]:
     if db is None:
-        from noetlvm.results.interface import MemoryResults
-        from noetlvm.store.memory import MemoryStore
-
         yield MemoryStore(durability), MemoryResults()
         return
-    from noetlvm.results.files import FileResults
-    from noetlvm.store.sqlite import SqliteStore
-
     path = Path(db)
     store = SqliteStore(path, durability)
     try:

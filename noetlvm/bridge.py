@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from io import BytesIO, StringIO, TextIOWrapper
 from typing import TYPE_CHECKING, Any
+
+from noetlvm.command_line.declared import run_words
+from noetlvm.command_line.process import CANNOT_RUN, CommandError
 
 if TYPE_CHECKING:
     from noetlc.compile import Compiled
@@ -103,12 +107,7 @@ def looks_like_playbook(data: bytes) -> bool:
 
 def run_compiler(words: Sequence[str]) -> tuple[int, str]:
     """Run a command of `noetlc` in this process; return its exit code and what it prints on standard output."""
-    from contextlib import redirect_stderr, redirect_stdout
-    from io import BytesIO, StringIO, TextIOWrapper
-
     from noetlc.cli.app import PROGRAM
-    from noetlvm.command_line.declared import run_words
-    from noetlvm.command_line.process import CANNOT_RUN, CommandError
 
     printed = BytesIO()
     out = TextIOWrapper(printed, encoding="utf-8", newline="")
@@ -143,14 +142,12 @@ def picture_style() -> str:
 
 def read_yaml(path: str, data: bytes) -> Any:
     """Return the data of a YAML file, None if it is empty. Raises CompilationError at the first problem."""
-    from noetlc.syntax.nodes import plain
-    from noetlc.syntax.span import ProblemKind, Source
-    from noetlc.syntax.yaml_reader import decode, read_document
+    from noetlc.syntax import nodes, span, yaml_reader
 
-    text, problem = decode(data)
-    document = read_document(text)
+    text, problem = yaml_reader.decode(data)
+    document = yaml_reader.read_document(text)
     for found in (problem, *document.problems):
-        if found is not None and found.kind is not ProblemKind.EMPTY:
-            line, column = Source(path, text).position(found.span.start)
+        if found is not None and found.kind is not span.ProblemKind.EMPTY:
+            line, column = span.Source(path, text).position(found.span.start)
             raise CompilationError(f"{path}:{line}:{column}: {found.message}; {found.help}")
-    return None if document.root is None else plain(document.root)
+    return None if document.root is None else nodes.plain(document.root)

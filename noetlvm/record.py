@@ -60,6 +60,8 @@ class Record(metaclass=_RecordType):
         cls = type(self)
         if given + len(named) > len(cls._fields) or not named.keys() <= cls._setters.keys():
             raise TypeError(f"{cls.__name__} has the fields {', '.join(cls._fields)} and no more")
+        if twice := named.keys() & set(cls._fields[:given]):
+            raise TypeError(f"{cls.__name__} is given `{min(twice)}` twice")
         for field, value in named.items():
             cls._setters[field](self, value)
         for field in cls._fields[given:]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from noetlc.assembly.assembler import AssemblyError, assemble
 from noetlc.files import read_file
 from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.bytecode.codec.encoder import encode
@@ -67,8 +68,6 @@ def verify_file(path: str) -> Verification:
 
 def assemble_file(path: str, *, verified: bool) -> tuple[bytes, str | None]:
     """Return the bundle that an assembly text makes, or what is wrong with the text."""
-    from noetlc.assembly.assembler import AssemblyError, assemble
-
     text = read_file(path, ASSEMBLY_BYTES_MAX).decode("utf-8", "replace")
     try:
         data = encode(assemble(text))

@@ -26,10 +26,12 @@ from typing import NamedTuple
 
 from noetlc.analysis.flow import DEFAULT_ATTEMPTS
 from noetlc.analysis.inputs import Respelling
+from noetlc.analysis.names import names_in
 from noetlc.canon.flow import made, policy_of, scalar, with_policy
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar
 from noetlc.syntax.span import Span
+from noetlc.syntax.template_parser import parse_template
 from noetlc.syntax.tree import Rewriter, structs
 from noetlvm.language.tool_kinds import SPEC, ToolKind, find_kind
 from noetlvm.record import changed
@@ -173,9 +175,6 @@ class _Spelling(Rewriter):
         return Scalar(leaf.span, text, text, leaf.style) if edits else leaf
 
     def _edits(self, leaf: Scalar) -> Iterator[tuple[Span, str]]:
-        from noetlc.analysis.names import names_in
-        from noetlc.syntax.template_parser import parse_template
-
         if self._names is None:
             defined = _defined(self._playbook)
             self._names = {name: fields for name, fields in _TEMPLATE_NAMES.items() if name not in defined}

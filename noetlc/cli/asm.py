@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
+from noetlc.bundle.files import assemble_file
+from noetlc.files import write_file
 from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import FAILURE, SUCCESS
 
 
 def asm(
@@ -25,10 +28,6 @@ def asm(
     \b
     Exit codes: 0 written, 1 the text is not a valid program, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.bundle.files import assemble_file
-    from noetlc.files import write_file
-    from noetlvm.command_line.process import FAILURE, SUCCESS
-
     data, problem = assemble_file(text, verified=not unverified)
     if problem is not None:
         print(problem, file=sys.stderr)

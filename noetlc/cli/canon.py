@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from noetlc.canon.canonicalize import canonicalize
 from noetlc.cli import ConfigOption
+from noetlc.files import write_file
+from noetlc.finding import Severity
+from noetlc.session import Session
+from noetlc.syntax.playbook_printer import print_playbook
 from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.process import FAILURE, SUCCESS
+from noetlvm.record import changed
 
 if TYPE_CHECKING:
     from noetlc.finding import Finding
@@ -27,11 +34,6 @@ def canon(
 
     Exit codes: 0 printed, 1 the playbook has errors, which are printed as by lint, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.files import write_file
-    from noetlc.session import Session
-    from noetlvm.command_line.process import FAILURE, SUCCESS
-    from noetlvm.record import changed
-
     session = Session((path,), config)
     (checked,) = session.check()
     text, errors = canonical_text(checked)
@@ -44,10 +46,6 @@ def canon(
 
 def canonical_text(checked: CheckedFile) -> tuple[str | None, tuple[Finding, ...]]:
     """Return a checked file's canonical form as YAML; or None and the errors that prevent it."""
-    from noetlc.canon.canonicalize import canonicalize
-    from noetlc.finding import Severity
-    from noetlc.syntax.playbook_printer import print_playbook
-
     errors = tuple(finding for finding in checked.findings if finding.severity is Severity.ERROR)
     if checked.playbook is None or errors:
         return None, errors

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from noetlc.assembly.disassembler import disassemble
+from noetlc.bundle.inspection import program_data
 from noetlc.cli import ConfigOption
+from noetlc.files import STDIO, write_file
+from noetlc.session import Session
+from noetlc.syntax.playbook_printer import print_playbook
+from noetlvm.bytecode.codec.container import bundle_id, strip
 from noetlvm.command_line.declared import Argument, Option
+from noetlvm.command_line.printed import counted
+from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 
 if TYPE_CHECKING:
     from noetlc.compile import Compiled
@@ -51,12 +61,6 @@ def compile(
     \b
     Exit codes: 0 compiled, 1 the playbooks have errors, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from pathlib import Path
-
-    from noetlc.files import STDIO, write_file
-    from noetlc.session import Session
-    from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
-
     if files == [STDIO] and emit is EmitKind.NBC and output is None:
         raise CommandError("a bundle of standard input needs a file: add `-o FILE`, or `-o -` for standard output")
     session = Session(files, config)
@@ -77,33 +81,19 @@ def _emitted(compiled: Compiled, emit: EmitKind, *, stripped: bool) -> bytes:
     if emit is EmitKind.NBC:
         return _bundle(compiled, stripped=stripped)
     if emit is EmitKind.CANON:
-        from noetlc.syntax.playbook_printer import print_playbook
-
         return "---\n".join(print_playbook(form.playbook) for form in compiled.canonical).encode()
     if emit is EmitKind.ASM:
-        from noetlc.assembly.disassembler import disassemble
-
         return disassemble(compiled.program, source_lines=not stripped).encode()
-    import json
-
-    from noetlc.bundle.inspection import program_data
-    from noetlvm.bytecode.codec.container import bundle_id
-
     data = _bundle(compiled, stripped=stripped)
     listing = {"id": bundle_id(data), "bytes": len(data), **program_data(compiled.program)}
     return (json.dumps(listing, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def _bundle(compiled: Compiled, *, stripped: bool) -> bytes:
-    from noetlvm.bytecode.codec.container import strip
-
     return strip(compiled.data) if stripped else compiled.data
 
 
 def _summary(compiled: Compiled, output: str | None, *, stripped: bool) -> str:
-    from noetlvm.bytecode.codec.container import bundle_id
-    from noetlvm.command_line.printed import counted
-
     assert compiled.program is not None
     steps = counted(sum(len(playbook.steps) for playbook in compiled.program.playbooks), "step")
     size = len(_bundle(compiled, stripped=stripped))

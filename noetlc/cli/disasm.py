@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from noetlc.assembly.disassembler import disassemble
+from noetlc.bundle.files import open_bundle
+from noetlc.files import write_file
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS
 
@@ -24,10 +27,6 @@ def disasm(
     \b
     Exit codes: 0 printed, 2 the file cannot be read or is not a valid bundle.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.assembly.disassembler import disassemble
-    from noetlc.bundle.files import open_bundle
-    from noetlc.files import write_file
-
     program, _ = open_bundle(bundle)
     write_file(output, disassemble(program, source_lines=not no_source).encode())
     return SUCCESS

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json as json_module
 from typing import TYPE_CHECKING, Annotated
 
+from noetlc.compile import COMPILER_CODES
+from noetlc.finding import current_codes
+from noetlc.report.pages import page, page_json, rule_list
+from noetlc.rules.catalogue import all_rules
+from noetlvm.bytecode.codec.malformed import MALFORMED
+from noetlvm.bytecode.verify.operands import INVALID
 from noetlvm.command_line.declared import Argument, Option
-from noetlvm.command_line.process import SUCCESS
+from noetlvm.command_line.process import SUCCESS, CommandError
+from noetlvm.nearest import suggestion
 
 if TYPE_CHECKING:
     from noetlc.rules.rule import Rule
@@ -27,11 +35,6 @@ def explain(
       noetlc explain V039         what a code of the verifier means
       noetlc explain --all --json every page, for other tools
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    import json as json_module
-
-    from noetlc.report.pages import page, page_json, rule_list
-    from noetlc.rules.catalogue import all_rules
-
     if name is not None and (meaning := _meaning(name.upper())):
         print(json_module.dumps({"code": name.upper(), "summary": meaning}) if json else f"{name.upper()}: {meaning}")
         return SUCCESS
@@ -51,21 +54,12 @@ def _meaning(code: str) -> str:
     """Return the meaning of a code of the compiler, the decoder or the verifier; empty if it is none of those."""
     if code[:1] not in ("C", "M", "V"):
         return ""
-    from noetlc.compile import COMPILER_CODES
-    from noetlvm.bytecode.codec.malformed import MALFORMED
-    from noetlvm.bytecode.verify.operands import INVALID
-
     meanings: dict[str, str] = {**COMPILER_CODES, **{str(key): text for key, text in MALFORMED.items()}, **INVALID}
     return meanings.get(code, "")
 
 
 def _find(name: str) -> type[Rule]:
     """Return the rule with this code or name, in any case."""
-    from noetlc.finding import current_codes
-    from noetlc.rules.catalogue import all_rules
-    from noetlvm.command_line.process import CommandError
-    from noetlvm.nearest import suggestion
-
     known = {key: rule for rule in all_rules() for key in (rule.code, rule.name)}
     for key, rule in known.items():
         if key.casefold() == name.casefold() or current_codes(name.upper()) == (key,):

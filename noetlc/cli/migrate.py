@@ -5,13 +5,27 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from noetlc.cli import ConfigOption
-from noetlc.files import STDIN_NAME, STDIO, read_bounded, write_atomically
+from noetlc.files import STDIN_NAME, STDIO, read_bounded
+from noetlc.finding import Severity
+from noetlc.lint.check import check_source
 from noetlc.lint.discover import Target, discover
+from noetlc.lint.pool import available_cores
+from noetlc.migrate import report as reports
+from noetlc.migrate.dialect import Dialect, Recognised
+from noetlc.migrate.lines import unified_diff
+from noetlc.migrate.migration import Migration, migrate_text
+from noetlc.migrate.report import WORSE, FileReport, remarks_on
 from noetlc.settings import DialectChoice, Settings, settings_for
+from noetlc.syntax.input import looks_like_playbook
+from noetlc.syntax.span import Source
+from noetlc.syntax.yaml_reader import decode
+from noetlvm.atomic_file import write_atomically
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, SUCCESS, CommandError
 from noetlvm.record import changed
@@ -62,9 +76,6 @@ def migrate(
 
     Exit codes: 0 done, 1 a file needs changes by hand (with --check: or is not canonical), 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.migrate import report as reports
-    from noetlc.migrate.lines import unified_diff
-
     given = tuple(paths or ())
     if sum((check, diff, write, explain is not None)) > 1:
         raise CommandError("--check, --diff, --write and --explain exclude each other")
@@ -115,15 +126,10 @@ def _migrated(paths: tuple[str, ...], settings: Settings, jobs: int | None) -> t
 
 
 def _all_files(targets: Sequence[Target], settings: Settings, jobs: int | None) -> Iterator[FileReport | str | None]:
-    from noetlc.lint.pool import available_cores
-
     processes = min(jobs or available_cores(), len(targets))
     if processes < 2 or (jobs is None and len(targets) < PARALLEL_FROM):
         yield from (_file(target, settings) for target in targets)
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from functools import partial
-
     yield _file(targets[0], settings)  # loads grammars and rules once, before the fork
     with ProcessPoolExecutor(processes) as pool:
         yield from pool.map(partial(_file, settings=settings), targets[1:], chunksize=_CHUNK)
@@ -131,8 +137,6 @@ def _all_files(targets: Sequence[Target], settings: Settings, jobs: int | None) 
 
 def _file(target: Target, settings: Settings) -> FileReport | str | None:
     """Migrate one file; None for one that was found and is not a playbook, a text where it cannot be read."""
-    from noetlc.syntax.input import looks_like_playbook
-
     try:
         data = read_bounded(target.path, settings.limits.document_bytes_max)
     except OSError as error:
@@ -148,12 +152,6 @@ def migrate_bytes(path: str, data: bytes, settings: Settings) -> FileReport:
 
     A result with more errors than the file had is not used: what an older construct hid is to be corrected first.
     """
-    from noetlc.migrate.dialect import Dialect, Recognised
-    from noetlc.migrate.migration import Migration, migrate_text
-    from noetlc.migrate.report import WORSE, FileReport, remarks_on
-    from noetlc.syntax.span import Source
-    from noetlc.syntax.yaml_reader import decode
-
     text, problem = decode(data, settings.limits)
     if problem is not None:
         return FileReport(path, Migration(text, text, Recognised(Dialect.V10), problem=problem.message))
@@ -170,9 +168,6 @@ def migrate_bytes(path: str, data: bytes, settings: Settings) -> FileReport:
 
 def _errors(source: Source, settings: Settings) -> list[Finding]:
     """Return the errors of a text, counted as those of v10."""
-    from noetlc.finding import Severity
-    from noetlc.lint.check import check_source
-
     findings = check_source(source, settings).findings
     return [each for each in findings if settings.judge(each.code, each.severity, source.path) is Severity.ERROR]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from noetlc.parse import parse_file
 from noetlvm.command_line.declared import Argument, Option
-from noetlvm.command_line.process import FAILURE, SUCCESS
+from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 
 
 def parse(
@@ -22,9 +23,6 @@ def parse(
     \b
     Exit codes: 0 it parses, 1 it has problems, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.parse import parse_file
-    from noetlvm.command_line.process import CommandError
-
     if format not in ("json", "yaml"):
         raise CommandError(f"there is no format `{format}`: use json or yaml")
     parsed = parse_file(path)

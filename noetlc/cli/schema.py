@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
+from noetlc.files import write_file
+from noetlc.schema import playbook_schema
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import SUCCESS
 
@@ -19,10 +22,5 @@ def schema(
       # then, as the first line of a playbook:
       # yaml-language-server: $schema=./playbook.schema.json
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    import json
-
-    from noetlc.files import write_file
-    from noetlc.schema import playbook_schema
-
     write_file(output, (json.dumps(playbook_schema(), indent=2, ensure_ascii=False) + "\n").encode())
     return SUCCESS

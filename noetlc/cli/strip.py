@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from noetlc.bundle.files import open_bundle
+from noetlc.files import write_file
+from noetlvm.bytecode.codec.container import strip as without_debug
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS
 
@@ -24,10 +27,6 @@ def strip(
     \b
     Exit codes: 0 written, 2 the file cannot be read or is not a valid bundle.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlc.bundle.files import open_bundle
-    from noetlc.files import write_file
-    from noetlvm.bytecode.codec.container import strip as without_debug
-
     _, data = open_bundle(bundle)
     write_file(output or bundle, without_debug(data))
     return SUCCESS

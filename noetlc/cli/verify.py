@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json as json_module
 import sys
 from typing import Annotated
 
+from noetlc.bundle.files import verify_file
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import FAILURE, SUCCESS
 
@@ -23,10 +25,6 @@ def verify(
     \b
     Exit codes: 0 all are valid, 1 one is malformed or invalid, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    import json as json_module
-
-    from noetlc.bundle.files import verify_file
-
     results = [verify_file(path) for path in bundles]
     if json:
         print(json_module.dumps([one.to_json() for one in results], indent=2))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json as json_module
 import sys
 from typing import Annotated
 
+from noetlc.bundle.files import open_bundle
+from noetlc.bundle.source_map import everything, find
 from noetlvm.command_line.declared import Argument, Option
-from noetlvm.command_line.process import FAILURE, SUCCESS
+from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+from noetlvm.nearest import suggestion
 
 
 def where(
@@ -30,13 +34,6 @@ def where(
     \b
     Exit codes: 0 found, 1 not found, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    import json as json_module
-
-    from noetlc.bundle.files import open_bundle
-    from noetlc.bundle.source_map import everything, find
-    from noetlvm.command_line.process import CommandError
-    from noetlvm.nearest import suggestion
-
     program, _ = open_bundle(bundle)
     if program.debug is None:
         raise CommandError(f"{bundle} has been stripped of its debug map: compile the playbook without --strip")

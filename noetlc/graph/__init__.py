@@ -5,6 +5,9 @@ from __future__ import annotations
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
+from noetlc.graph.networkx_graph import to_networkx as convert
+from noetlc.graph.reading import read_nets
+
 if TYPE_CHECKING:
     from noetlc.net.net import Net
 
@@ -14,12 +17,8 @@ def to_networkx(source: Net | str | PathLike[str]) -> Any:
 
     Raises ValueError for a playbook whose errors leave no net. docs/graph.md lists the attributes.
     """
-    from noetlc.graph.networkx_graph import to_networkx as convert
-
     if not isinstance(source, str | PathLike):
         return convert(source)
-    from noetlc.graph.reading import read_nets
-
     nets = read_nets(fspath(source)).nets
     if not nets:
         raise ValueError(f"{fspath(source)} has errors that leave no net; `noetlc lint` lists them")

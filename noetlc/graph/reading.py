@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from noetlc.analysis.model import Model
 from noetlc.bundle.files import open_bundle
 from noetlc.files import STDIO
+from noetlc.finding import Severity
 from noetlc.net.net import Net
+from noetlc.net.program import nets_of
+from noetlc.net.source import source_net
+from noetlc.session import Session
+from noetlc.syntax.playbook_parser import parse_playbook
 from noetlvm.bytecode.codec.container import MAGIC
 from noetlvm.command_line.process import CommandError
 from noetlvm.record import changed
@@ -34,8 +40,6 @@ def read_nets(file: str, with_pipelines: bool = False, config: str | None = None
     """Read a playbook or a bundle; with pipelines, steps of a playbook carry their code."""
     if not _is_bundle(file):
         return _read_source(file, with_pipelines, config)
-    from noetlc.net.program import nets_of
-
     program, _ = open_bundle(file)
     return Drawable(file, nets_of(program), {})
 
@@ -52,9 +56,6 @@ def _is_bundle(file: str) -> bool:
 
 def _read_source(file: str, with_pipelines: bool, config: str | None) -> Drawable:
     """Read a playbook, and print its errors; warnings are left to `lint`."""
-    from noetlc.finding import Severity
-    from noetlc.session import Session
-
     session = Session((file,), config)
     (checked,) = session.check()
     silenced = frozenset((finding.code, finding.message) for finding in checked.silenced)
@@ -72,10 +73,6 @@ def _read_source(file: str, with_pipelines: bool, config: str | None) -> Drawabl
 
 def net_of(checked: CheckedFile) -> Net | None:
     """Return the net of a playbook; None if its errors leave none."""
-    from noetlc.analysis.model import Model
-    from noetlc.net.source import source_net
-    from noetlc.syntax.playbook_parser import parse_playbook
-
     root = checked.document.root
     if root is None or checked.playbook is None or checked.document.is_damaged:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Iterable
@@ -11,6 +12,10 @@ from typing import NamedTuple
 from noetlc.files import write_file
 from noetlc.graph.analyse import analyse, path_witness
 from noetlc.graph.difference import only_in, text
+from noetlc.graph.formats import html
+from noetlc.graph.formats.json import witness_data
+from noetlc.graph.formats.text import witness_text
+from noetlc.graph.networkx_graph import graphml, node_link
 from noetlc.graph.reading import Drawable, read_nets
 from noetlc.graph.report import GraphReport
 from noetlc.net.findings import NetFindingKind
@@ -108,15 +113,9 @@ def _report(read: Drawable, playbook: str | None) -> GraphReport:
 
 def _rendered(order: Order, report: GraphReport, sources: dict[str, str]) -> str:
     if order.format is GraphFormat.HTML:
-        from noetlc.graph.formats import html
-
         return html.render(report, order.unfold, sources)
     if order.format in (GraphFormat.GRAPHML, GraphFormat.NODE_LINK):
-        from noetlc.graph.networkx_graph import graphml, node_link
-
         return graphml(report.net) if order.format is GraphFormat.GRAPHML else node_link(report.net)
-    import importlib
-
     module = importlib.import_module(f"noetlc.graph.formats.{order.format.value}")
     return str(module.render(report, order.unfold))
 
@@ -135,9 +134,6 @@ def _show_difference(order: Order, old: GraphReport, new: GraphReport, fail_on: 
 
 
 def _show_path(order: Order, report: GraphReport, start: str | None, end: str | None) -> int:
-    from noetlc.graph.formats.json import witness_data
-    from noetlc.graph.formats.text import witness_text
-
     _require_steps(report, [name for name in (start, end) if name is not None])
     witness = path_witness(report.net, start, end)
     if order.format is GraphFormat.JSON:

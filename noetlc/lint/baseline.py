@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from noetlc.files import write_atomically
 from noetlc.finding import current_codes
 from noetlc.report.located_finding import LocatedFinding, with_ordinals
 from noetlc.settings import relative_path
+from noetlvm.atomic_file import write_atomically
 from noetlvm.command_line.process import CommandError
 from noetlvm.record import Record
 

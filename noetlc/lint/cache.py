@@ -18,10 +18,11 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from noetlc.files import read_bounded, write_atomically
+from noetlc.files import read_bounded
 from noetlc.report.located_finding import LocatedFinding
 from noetlc.settings import Settings
 from noetlc.syntax.lalr import cache_folder
+from noetlvm.atomic_file import write_atomically
 
 _FORMAT = 1
 _FRESH_NS = 2_000_000_000

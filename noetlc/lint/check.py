@@ -15,6 +15,8 @@ from noetlc.analysis.model import Model
 from noetlc.canon.spelling import canonical_spelling
 from noetlc.finding import Finding, Severity
 from noetlc.lint.ignores import apply_ignores, find_ignores
+from noetlc.migrate.lines import lines_before, span_before
+from noetlc.migrate.migration import migrate_document
 from noetlc.report.located_finding import LocatedFinding, resolve_all
 from noetlc.rules.catalogue import all_rules
 from noetlc.rules.p024_document_kind import DocumentKind, is_other_document
@@ -84,8 +86,6 @@ def read_valid(path: str, data: bytes) -> tuple[Source, ast.Playbook]:
 
 def _check_in_own_words(source: Source, document: Document, settings: Settings) -> CheckedFile:
     """Check what a file of another dialect means: its migrated form, at the lines of the original."""
-    from noetlc.migrate.migration import migrate_document
-
     migration = migrate_document(source.text, document)
     as_v10 = settings._replace(dialect=DialectChoice.V10)
     found = check_source(Source(source.path, migration.after), as_v10).findings
@@ -146,8 +146,6 @@ def about_the_dialect(findings: Sequence[Finding], choice: DialectChoice) -> lis
 
 def findings_before(migration: Migration, path: str, found: Sequence[Finding]) -> Iterator[Finding]:
     """Yield what needs a hand, and the findings in a migrated text at the lines of the original that they come from."""
-    from noetlc.migrate.lines import lines_before, span_before
-
     before, after = Source(path, migration.before), Source(path, migration.after)
     lines = lines_before(migration)
     for rewrite in migration.open_changes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -133,8 +134,6 @@ def _lost(chunk: Sequence[Target]) -> list[LintedFile]:
 
 def _end_on_interrupt() -> None:
     """Let Ctrl-C, which reaches every process, end this one silently; the parent reports it."""
-    import signal
-
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
@@ -11,14 +12,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from noetlc import __version__
-from noetlc.files import STDIN_NAME, STDIO, read_bounded, write_atomically, write_file
+from noetlc.files import STDIN_NAME, STDIO, read_bounded, write_file
 from noetlc.finding import Finding
+from noetlc.lint.baseline import read_baseline, write_baseline
 from noetlc.lint.cache import Cache, no_cache, open_cache
 from noetlc.lint.discover import Target, discover
 from noetlc.report.located_finding import LocatedFinding
 from noetlc.report.report import OutputFormat, Report, render, statistics, summary
 from noetlc.settings import Settings
 from noetlc.syntax.span import Source
+from noetlvm.atomic_file import write_atomically
 from noetlvm.command_line.printed import counted, terminal_width
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, SUCCESS, CommandError
 from noetlvm.record import Record
@@ -114,8 +117,6 @@ class LintRun:
     def _selector(self) -> Callable[[Iterable[LocatedFinding]], list[LocatedFinding]]:
         if self.baseline_file is None or self.options.write_baseline:
             return self.settings.apply
-        from noetlc.lint.baseline import read_baseline
-
         baseline = read_baseline(self.baseline_file)
         return lambda rows: baseline.new(self.settings.apply(rows))
 
@@ -168,8 +169,6 @@ class LintRun:
     # ---- baseline and fixes
 
     def _write_baseline(self) -> int:
-        from noetlc.lint.baseline import write_baseline
-
         if self.baseline_file is None:
             raise CommandError("--write-baseline needs a file: add --baseline FILE, or `baseline` to the configuration")
         count = write_baseline(self.baseline_file, self._all_rows(), self.rows)
@@ -308,7 +307,6 @@ def _identity(row: LocatedFinding) -> tuple[object, ...]:
 
 def _difference(repair: _Repair) -> str:
     import difflib
-    import re
 
     lines_of = re.compile(r"[^\n]*\n|[^\n]+").findall
     lines = difflib.unified_diff(lines_of(repair.before), lines_of(repair.after), repair.path, f"{repair.path} (fixed)")

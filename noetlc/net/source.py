@@ -13,6 +13,7 @@ from noetlc.analysis.guards import OTHER_NAMES, constant_of, guard_formula, name
 from noetlc.analysis.model import Model, Owner, TaskView, block_guards, loop_numbers, loop_width
 from noetlc.analysis.names import names_in
 from noetlc.analysis.routers import NEXT_MODE
+from noetlc.canon.canonicalize import StepExpansion
 from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, NetArc, PipelineEnds, StepSummary, Where, build_net
 from noetlc.net.reach import Reach, reach
 from noetlc.syntax import ast
@@ -97,8 +98,6 @@ class _Summaries:
 
     @cached_property
     def _expansion(self) -> StepExpansion:
-        from noetlc.canon.canonicalize import StepExpansion
-
         return StepExpansion(self._model.playbook, self._model.names_before_labels)
 
     def steps(self) -> Iterator[StepSummary]:

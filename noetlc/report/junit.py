@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
-from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 from noetlc.report.located_finding import LocatedFinding
 from noetlc.report.report import Report
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(report: Report) -> str:
-    from xml.etree import ElementTree  # only this format needs it
-
     by_path = {path: list(rows) for path, rows in groupby(report.rows, key=lambda row: row.path)}
     suites = ElementTree.Element("testsuites", name="noetlc lint", tests="0", failures=_failures(report.rows, report))
     for path in dict.fromkeys((*report.paths, *by_path)):
@@ -44,9 +39,7 @@ def _failures(rows: tuple[LocatedFinding, ...] | list[LocatedFinding], report: R
     return str(sum(report.fails(row) for row in rows))
 
 
-def _add_case(suite: Element, row: LocatedFinding, report: Report) -> None:
-    from xml.etree import ElementTree
-
+def _add_case(suite: ElementTree.Element, row: LocatedFinding, report: Report) -> None:
     where = f"{row.range.line}:{row.range.column}"
     case = ElementTree.SubElement(
         suite, "testcase", name=cleaned(f"{row.code} at {where}"), classname=cleaned(row.path)

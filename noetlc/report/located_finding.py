@@ -6,6 +6,7 @@ interface.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -122,8 +123,6 @@ def with_ordinals(rows: Iterable[LocatedFinding]) -> list[tuple[LocatedFinding, 
 
 def fingerprint(row: LocatedFinding, ordinal: int) -> str:
     """Return an identity of the finding that survives edits which only move it."""
-    import hashlib
-
     identity = "\0".join((row.code, row.path.replace("\\", "/"), row.label, str(ordinal)))
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

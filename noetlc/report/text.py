@@ -6,11 +6,13 @@ characters. Nothing from a playbook reaches the terminal uncleaned.
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from noetlc.finding import Severity
+from noetlc.report.lines import concise_line
 from noetlc.report.located_finding import LocatedFinding, Range
 from noetlc.report.report import Report, summary
 from noetlc.syntax.span import Source
@@ -45,8 +47,6 @@ def render(report: Report) -> str:
     """Return the findings and a summary line. More findings than anyone reads get one line each."""
     painter = _Painter(report.color)
     if len(report.rows) > BLOCKS_MAX:
-        from noetlc.report.lines import concise_line
-
         parts = [f"{_cut_text(concise_line(row), report.width)}\n" for row in report.rows]
         parts.append(
             f"\nOne line each, because there are more than {BLOCKS_MAX}; lint fewer files to see the source.\n"
@@ -95,8 +95,6 @@ def _wrapped(text: str, report: Report, indent: int) -> str:
     """Break a text into lines of the terminal's width; the first one starts after `indent` cells."""
     if report.width is None or indent + len(text) <= _columns(report):
         return text
-    import textwrap  # only a terminal needs it
-
     lines = textwrap.wrap(text, _columns(report) - indent, break_on_hyphens=False)
     return f"\n{' ' * indent}".join(lines)
 

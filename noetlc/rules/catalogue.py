@@ -6,6 +6,7 @@ import importlib
 import re
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 
 from noetlc.rules.rule import Rule
 
@@ -60,7 +61,5 @@ workflow:
 
 def whole_playbook(example: str) -> str:
     """Return a playbook as it is, and a list of steps under the usual header, without a change of columns."""
-    from textwrap import dedent  # linting does not need it
-
     text = dedent(example).lstrip("\n")
     return _HEADER + text if text.startswith("- ") else text

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from noetlc.analysis.model import Site, TaskView
 from noetlc.analysis.names import Access, NameUse, Reading
+from noetlc.migrate.facts import has_several_statements
+from noetlc.migrate.names import renamed_fields
 from noetlc.rules.rule import Edit, Finding, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax.nodes import plain
 from noetlc.syntax.span import Span
@@ -148,8 +150,6 @@ def _is_method(name: str) -> bool:
 
 def _renamed(kinds: frozenset[str], path: list[str], several: bool) -> tuple[int, str | None]:
     """Return what v10 calls the first fields of another dialect, with their dots, and how many these are."""
-    from noetlc.migrate.names import renamed_fields  # only files with such a field need it
-
     found = {renamed_fields(kind, path, several=several) for kind in kinds}
     return found.pop() if len(found) == 1 else (1, None)
 
@@ -210,8 +210,6 @@ def _tasks(views: Iterable[TaskView]) -> _ResultTasks:
 
 
 def _has_several_statements(view: TaskView) -> bool:
-    from noetlc.migrate.facts import has_several_statements
-
     sql = view.task.get_extra("command")
     return sql is not None and has_several_statements(plain(sql))
 

@@ -1,3 +1,5 @@
+from noetlc.canon.errors import ExpansionError
+from noetlc.canon.flow import rounds_of
 from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
@@ -37,9 +39,6 @@ class Rounds(Rule):
             yield self.finding(delay.span, f"`delay: {delay.text}` is not a time to wait between rounds", help)
 
     def _check(self, written: Scalar) -> Findings:
-        from noetlc.canon.errors import ExpansionError
-        from noetlc.canon.flow import rounds_of
-
         try:
             rounds_of(written)
         except ExpansionError as refusal:

@@ -1,3 +1,5 @@
+from noetlc.canon.errors import ExpansionError
+from noetlc.canon.flow import flow_of
 from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 
@@ -23,9 +25,6 @@ class FlowTask(Rule):
                 yield from self._check(view.task)
 
     def _check(self, task: ast.Task) -> Findings:
-        from noetlc.canon.errors import ExpansionError
-        from noetlc.canon.flow import flow_of
-
         try:
             flow_of(task)
         except ExpansionError as refusal:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from heapq import nsmallest
+from textwrap import dedent
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from noetlc.analysis.model import Model
+from noetlc.canon.canonicalize import expansion_errors
 from noetlc.finding import Edit, Finding, Fix, Related, Severity
+from noetlc.net.findings import NetFindingKind, NetFindings
+from noetlc.net.source import source_net
 from noetlc.syntax import ast
 from noetlc.syntax.span import Problem, ProblemKind, Span
 from noetlc.syntax.template_ast import ProblemName
@@ -51,8 +55,6 @@ class _ExampleSide:
         self._marks = (mark, " ", "")
 
     def __get__(self, _: object, rule: type[Rule]) -> str:
-        from textwrap import dedent
-
         lines = dedent(rule.example).strip("\n").split("\n")
         return "".join(f"{line[2:]}\n" for line in lines if line[:1] in self._marks)
 
@@ -157,9 +159,6 @@ class NetRule(Rule):
     """The kind of net finding, as `noetlc graph` calls it."""
 
     def check(self, model: Model) -> Findings:
-        from noetlc.net.findings import NetFindingKind
-        from noetlc.net.source import source_net
-
         source = source_net(model)
         if source is not None:
             for found in _findings(source).of_kind(NetFindingKind(self.kind)):
@@ -174,8 +173,6 @@ class NetRule(Rule):
 
 @lru_cache(maxsize=1)  # the rules of one model run one after the other
 def _findings(source: SourceNet) -> NetFindings:
-    from noetlc.net.findings import NetFindings
-
     return NetFindings(source.reach)
 
 
@@ -212,8 +209,6 @@ def _expansion_errors(model: Model) -> tuple[ExpansionError, ...]:
         return ()
     if any(template.problems for _, template in model.template_sites):
         return ()  # reported by other rules, and nothing can be put into what cannot be read
-    from noetlc.canon.canonicalize import expansion_errors
-
     return expansion_errors(model.playbook, steps)
 
 

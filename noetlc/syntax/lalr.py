@@ -16,6 +16,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from noetlvm.atomic_file import write_atomically
 from noetlvm.record import IdentityRecord, Record
 
 END = "$END"
@@ -298,8 +299,6 @@ def _read_tables(path: Path) -> Grammar | None:
 
 def _save_tables(path: Path, tables: dict[str, Any]) -> None:
     """Store tables for the next process. A cache that cannot be written is not an error."""
-    from noetlc.files import write_atomically
-
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(str(path), json.dumps(tables, sort_keys=True).encode())

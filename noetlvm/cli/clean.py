@@ -6,12 +6,13 @@ import re
 from time import time
 from typing import TYPE_CHECKING, Annotated
 
-from noetlvm.cli.database import database_path, results_of, writing
+from noetlvm.cli.database import database_path, opened_postgres, results_of, writing
 from noetlvm.cli.request import Database, Json
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.printed import counted
 from noetlvm.command_line.process import SUCCESS, CommandError
 from noetlvm.data.references import as_json
+from noetlvm.results.interface import reachable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,27 +69,14 @@ _YOUNG_SECONDS = 3_600
 
 
 def _clean_service(name: str, before: float | None) -> tuple[int, tuple[int, int]]:
-    from noetlvm.results.interface import reachable
-    from noetlvm.results.postgres import PostgresResults
-    from noetlvm.service.process import POSTGRESQL
-    from noetlvm.store.postgres import PostgresStore
-
-    if not name.startswith(POSTGRESQL):
-        raise CommandError("--store takes postgresql://…; for a service on SQLite, stop it and give --db FILE")
-    store = PostgresStore(name)
-    try:
+    with opened_postgres(name) as (store, results):
         deleted = 0 if before is None else store.delete_before(before)
-        results = PostgresResults(store.database)
         removed = results.collect_garbage(reachable(store.references(), results), store.now() - _YOUNG_SECONDS)
-    finally:
-        store.close()
     return deleted, (removed.results, removed.bytes)
 
 
 def collect(path: Path, store: SqliteStore) -> tuple[int, int]:
     """Remove stored results that nothing refers to; return how many, and their bytes."""
-    from noetlvm.results.interface import reachable
-
     results = results_of(path)
     removed = results.collect_garbage(reachable(store.references(), results))
     return removed.results, removed.bytes

@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 from noetlvm.cli.request import Json
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+from noetlvm.conformance.report import CaseResult, SuiteReport
+from noetlvm.conformance.service_runs import judge_all, started
+from noetlvm.conformance.stages import CommandImplementation, OwnImplementation, judge
+from noetlvm.conformance.suite import FILES, Suite, selected
 from noetlvm.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -68,8 +72,6 @@ def conformance(
 
     Exit codes: 0 all cases pass and every requirement has a case, 1 otherwise, 2 could not run.
     """  # noqa: D301 - the help reads \b as: keep the line breaks of this paragraph
-    from noetlvm.conformance.report import SuiteReport
-
     _require_service_options(mode, store, wake)
     found = _suite(suite)
     cases = _cases(found, mode, stage, case, command)
@@ -88,8 +90,6 @@ def conformance(
 
 
 def _suite(folder: str | None) -> Suite:
-    from noetlvm.conformance.suite import Suite
-
     if folder is not None and not (Path(folder) / "requirements.csv").is_file():
         raise CommandError(f"{folder} is not a conformance suite: it has no requirements.csv")
     found = Suite.found() if folder is None else Suite(Path(folder))
@@ -101,8 +101,6 @@ def _suite(folder: str | None) -> Suite:
 def _cases(
     suite: Suite, mode: ConformanceMode, stages: list[str] | None, names: list[str] | None, command: str | None
 ) -> list[Case]:
-    from noetlvm.conformance.suite import FILES, selected
-
     is_service = mode is not ConformanceMode.EMBEDDED
     wanted = stages or (["run"] if is_service else list(FILES))
     for stage in wanted:
@@ -136,9 +134,6 @@ def _require_service_options(mode: ConformanceMode, store: str | None, wake: str
 
 
 def _results(cases: list[Case], command: str | None) -> list[CaseResult]:
-    from noetlvm.conformance.report import CaseResult
-    from noetlvm.conformance.stages import CommandImplementation, OwnImplementation, judge
-
     implementation = OwnImplementation() if command is None else CommandImplementation(command)
     results = []
     with tempfile.TemporaryDirectory(prefix="noetlvm-") as folder:
@@ -150,9 +145,6 @@ def _results(cases: list[Case], command: str | None) -> list[CaseResult]:
 
 
 def _service_results(cases: list[Case], mode: ConformanceMode, store: str | None, wake: str | None) -> list[CaseResult]:
-    from noetlvm.conformance.report import CaseResult
-    from noetlvm.conformance.service_runs import judge_all, started
-
     results: list[CaseResult] = []
     with tempfile.TemporaryDirectory(prefix="noetlvm-") as folder, started(mode, Path(folder), store, wake) as cluster:
         judge_all(cluster, cases, lambda case, problems: results.append(CaseResult(case.stage, case.id, problems)))

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from contextlib import closing
 from pathlib import Path
 
+from noetlvm.bytecode.program import BundleError
 from noetlvm.cli.database import database_path, find_execution, options_given, reading, results_of, writing
 from noetlvm.cli.remote import remote_client, uses_server
 from noetlvm.command_line.process import SUCCESS, CommandError
+from noetlvm.engine.engine import Engine
+from noetlvm.rounds.credentials import Credentials
+from noetlvm.rounds.rounds import NotFoundError
 from noetlvm.store.interface import Action, Execution, LockedError
+from noetlvm.store.sqlite import SqliteGuest
+from noetlvm.tools.runner import ToolRunner
 
 _DONE = {"cancel": "cancelled", "pause": "paused", "resume": "resumed"}
 
@@ -45,8 +52,6 @@ def _control_remotely(text: str, action: Action, server: str | None) -> int:
 
 
 def _send(path: Path, row: Execution, action: Action) -> None:
-    from noetlvm.store.sqlite import SqliteGuest
-
     with closing(SqliteGuest(path)) as store:
         store.request(row.execution_id, action)
     print(f"{row.execution_id}: the process that runs it will {action} it", file=sys.stderr)
@@ -54,13 +59,6 @@ def _send(path: Path, row: Execution, action: Action) -> None:
 
 def _do(path: Path, row: Execution, action: Action) -> None:
     """Apply the action here, because no process runs the execution."""
-    import asyncio
-
-    from noetlvm.bytecode.program import BundleError
-    from noetlvm.engine.engine import Engine
-    from noetlvm.rounds.credentials import Credentials
-    from noetlvm.rounds.rounds import NotFoundError
-    from noetlvm.tools.runner import ToolRunner
 
     async def control() -> None:
         # Nothing is run, so nothing needs a credential.

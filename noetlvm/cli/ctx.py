@@ -9,6 +9,7 @@ from noetlvm.cli.request import Database, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import SUCCESS, CommandError
 from noetlvm.data.references import as_json
+from noetlvm.rounds.recovery import recovered
 
 
 def ctx(
@@ -23,8 +24,6 @@ def ctx(
 
     Example: noetlvm ctx --at 12
     """
-    from noetlvm.rounds.recovery import recovered
-
     with reading(db, server) as reader:
         row = find_execution(reader, execution, options_given(db, server))
         if at is not None and at > row.seq:

@@ -25,8 +25,12 @@ class Table(Record):
 
 def print_table(table: Table) -> None:
     shown = Table(table.title, table.columns, [tuple(map(visible, row)) for row in table.rows])
-    show = _print_rich if sys.stdout.isatty() else _print_plain
-    show(shown)
+    if not sys.stdout.isatty():
+        _print_plain(shown)
+        return
+    from noetlvm.cli.terminal import draw_table
+
+    draw_table(shown)
 
 
 def _print_plain(table: Table) -> None:
@@ -34,18 +38,3 @@ def _print_plain(table: Table) -> None:
     for row in (table.columns, *table.rows):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     print()
-
-
-def _print_rich(table: Table) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table as RichTable
-
-    grid = RichTable(title=table.title, title_justify="left", box=SIMPLE_HEAD)
-    for at, column in enumerate(table.columns):
-        # The first column is what one copies, an identifier or a name: others give way to it.
-        width = max(len(row[at]) for row in (table.columns, *table.rows)) if at == 0 else None
-        grid.add_column(column, min_width=width)
-    for row in table.rows:
-        grid.add_row(*row)
-    Console(markup=False).print(grid)

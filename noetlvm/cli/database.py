@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, cast
 from noetlvm.cli.remote import remote_client, uses_server
 from noetlvm.command_line.process import CommandError
 from noetlvm.nearest import nearest
+from noetlvm.results.files import FileResults
+from noetlvm.store.sqlite import SqliteReader, SqliteStore
+from noetlvm.store.writer_lock import is_locked
 
 if TYPE_CHECKING:
     from noetlvm.client.reader import RemoteReader
-    from noetlvm.results.files import FileResults
+    from noetlvm.results.postgres import PostgresResults
     from noetlvm.store.interface import Durability, Execution, StoreReader
-    from noetlvm.store.sqlite import SqliteStore
+    from noetlvm.store.postgres import PostgresStore
 
 VARIABLE = "NOETLVM_DB"
 STOPPED = "stopped"
@@ -40,13 +43,24 @@ def database_path(given: str | None) -> Path:
 @contextmanager
 def writing(path: Path, durability: Durability = "full") -> Iterator[SqliteStore]:
     """Open or create a database for writing. Only one process at a time may."""
-    from noetlvm.store.sqlite import SqliteStore
-
     store = SqliteStore(path, durability)
     try:
         yield store
     finally:
         store.close()
+
+
+@contextmanager
+def opened_postgres(name: str) -> Iterator[tuple[PostgresStore, PostgresResults]]:
+    """Open the store of a service on PostgreSQL, with its results, beside the servers that run on it."""
+    from noetlvm.results.postgres import PostgresResults
+    from noetlvm.service.process import POSTGRESQL
+    from noetlvm.store.postgres import PostgresStore
+
+    if not name.startswith(POSTGRESQL):
+        raise CommandError("--store takes postgresql://…; for a service on SQLite, stop it and give --db FILE")
+    with closing(PostgresStore(name)) as store:
+        yield store, PostgresResults(store.database)
 
 
 @contextmanager
@@ -63,8 +77,6 @@ def reading_results(given: str | None, server: str | None) -> Iterator[tuple[Sto
         with remote_reading(server) as remote:
             yield cast("StoreReader", remote), remote.result
         return
-    from noetlvm.store.sqlite import SqliteReader
-
     path = database_path(given)
     with closing(SqliteReader(path)) as reader:
         yield reader, results_of(path).get
@@ -94,16 +106,12 @@ def with_standing(rows: Sequence[Execution], db: str | None, server: str | None)
     """Return rows with their current status: an execution that no process runs is `stopped`, not running."""
     if not any(row.status == "running" for row in rows) or uses_server(db, server):
         return list(rows)
-    from noetlvm.store.writer_lock import is_locked
-
     if is_locked(database_path(db)):
         return list(rows)
     return [row._replace(status=STOPPED) if row.status == "running" else row for row in rows]
 
 
 def results_of(path: Path, durability: Durability = "full") -> FileResults:
-    from noetlvm.results.files import FileResults
-
     return FileResults.of_database(path, durability)
 
 

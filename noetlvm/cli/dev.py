@@ -14,10 +14,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
+from noetlvm.bridge import looks_like_playbook, yaml_files
 from noetlvm.cli.remote import SERVER, TOKEN
 from noetlvm.cli.request import Keychain
+from noetlvm.cli.run import bundle_of
+from noetlvm.client.calls import ServiceError
+from noetlvm.client.client import Client
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS, CommandError
+from noetlvm.service.process import open_store
+from noetlvm.service.tokens import create_token
 
 if TYPE_CHECKING:
     from noetlvm.client.client import Client
@@ -95,9 +101,6 @@ class _Stopping:
 
 
 def _token(store: str) -> str:
-    from noetlvm.service.process import open_store
-    from noetlvm.service.tokens import create_token
-
     opened, _ = open_store(store)
     try:
         return create_token(opened, ["admin", "worker"], opened.now()).token
@@ -150,8 +153,6 @@ def _register_until_stopped(
     folder: Path, url: str, token: str, processes: list[subprocess.Popen[str]], stopping: _Stopping
 ) -> None:
     """Register playbooks whenever they change, until a process ends or a signal comes."""
-    from noetlvm.client.client import Client
-
     seen: dict[str, int] = {}
     with Client(url, token) as client:
         while not stopping.is_requested and all(process.poll() is None for process in processes):
@@ -164,8 +165,6 @@ def _register_until_stopped(
 
 def _stamps(folder: Path) -> Iterator[tuple[str, int]]:
     """Yield the YAML files of a folder, and when each was last changed."""
-    from noetlvm.bridge import yaml_files
-
     for file in yaml_files(str(folder)):
         with suppress(OSError):  # an editor may replace it right now
             yield file, Path(file).stat().st_mtime_ns
@@ -173,10 +172,6 @@ def _stamps(folder: Path) -> Iterator[tuple[str, int]]:
 
 def _register(client: Client, file: str) -> None:
     """Register a playbook; what is wrong with it is printed as `noetlvm run` does."""
-    from noetlvm.bridge import looks_like_playbook
-    from noetlvm.cli.run import bundle_of
-    from noetlvm.client.calls import ServiceError
-
     try:
         if not looks_like_playbook(Path(file).read_bytes()):
             return

@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from noetlvm.bytecode.program import BundleError
 from noetlvm.cli.database import database_path, options_given, results_of, writing
 from noetlvm.cli.request import DurabilityLevel
 from noetlvm.cli.view import Quiet, first_failure, summary, view_for
@@ -17,12 +19,19 @@ from noetlvm.command_line.printed import counted
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError, settle
 from noetlvm.data import references
 from noetlvm.data.references import Reference
+from noetlvm.engine.engine import MAX_PARALLEL, Engine
+from noetlvm.expr.errors import ExpressionError
 from noetlvm.record import Record
+from noetlvm.rounds.credentials import UnresolvedError, resolver
+from noetlvm.rounds.requests import BadRequestError, RefusedRetryError
+from noetlvm.rounds.rounds import NotFoundError
+from noetlvm.rounds.tracing import TracingError, tracing_of
+from noetlvm.tools.runner import MissingPackageError, ToolRunner, require_packages
 
 if TYPE_CHECKING:
     from noetlvm.engine.engine import Engine
     from noetlvm.rounds.active import Ending
-    from noetlvm.rounds.tracing import TraceWriter
+    from noetlvm.rounds.spans import TraceWriter
     from noetlvm.store.interface import Durability, Store, StoreReader
 
 
@@ -77,13 +86,6 @@ def drive(options: RunOptions, begin: Begin, folder: Path | None = None) -> int:
 
 
 def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
-    from noetlvm.bytecode.program import BundleError
-    from noetlvm.expr.errors import ExpressionError
-    from noetlvm.rounds.credentials import UnresolvedError
-    from noetlvm.rounds.requests import BadRequestError, RefusedRetryError
-    from noetlvm.rounds.rounds import NotFoundError
-    from noetlvm.tools.runner import MissingPackageError
-
     settle()
     try:
         return asyncio.run(_run(options, store, begin, view))
@@ -94,12 +96,6 @@ def _endings(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> li
 
 
 async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> list[Ending]:
-    from concurrent.futures import ThreadPoolExecutor
-
-    from noetlvm.engine.engine import MAX_PARALLEL, Engine
-    from noetlvm.rounds.credentials import resolver
-    from noetlvm.tools.runner import ToolRunner, require_packages
-
     writer = ThreadPoolExecutor(1) if options.durability == "full" else None  # its thread begins when it is needed
     tracing = _tracing(store)
     engine = Engine(
@@ -129,8 +125,6 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
 def _tracing(store: Store) -> TraceWriter | None:
     if not any(name.startswith("OTEL_") for name in os.environ):
         return None
-    from noetlvm.rounds.tracing import TracingError, tracing_of
-
     try:
         return tracing_of(store)
     except TracingError as problem:

@@ -6,11 +6,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from noetlvm.cli.database import database_path, results_of, writing
+from noetlvm.cli.database import database_path, opened_postgres, results_of, writing
 from noetlvm.cli.request import Database, Json
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 from noetlvm.data.references import as_json
+from noetlvm.results.interface import walk
+from noetlvm.service.process import offered_results
+from noetlvm.store.fsck import Damage
+from noetlvm.store.sqlite import SqliteReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,8 +70,6 @@ def fsck(
 
 
 def _check_file(path: Path, *, repair: bool) -> _Checked:
-    from noetlvm.store.sqlite import SqliteReader
-
     if not path.is_file():
         raise CommandError(f"there is no database {path}; --db names another")
     repaired: list[Damage] = []
@@ -80,14 +82,8 @@ def _check_file(path: Path, *, repair: bool) -> _Checked:
 
 
 def _check_service(name: str, further: Iterable[str], *, repair: bool) -> _Checked:
-    from noetlvm.results.postgres import PostgresResults
-    from noetlvm.service.process import POSTGRESQL, offered_results
-    from noetlvm.store.postgres import PostgresStore
-
-    if not name.startswith(POSTGRESQL):
-        raise CommandError("--store takes postgresql://…; for a service on SQLite, stop it and give --db FILE")
-    with closing(PostgresStore(name)) as store:
-        results = offered_results(name, PostgresResults(store.database), tuple(further))
+    with opened_postgres(name) as (store, own):
+        results = offered_results(name, own, tuple(further))
         repaired = store.repair() if repair else []
         left = [*store.damage(), *_damaged_results(store.references(), results)]
         return _Checked(store.database.name, repaired, left)
@@ -95,9 +91,6 @@ def _check_service(name: str, further: Iterable[str], *, repair: bool) -> _Check
 
 def _damaged_results(references: Iterable[str], results: ResultStore) -> Iterator[Damage]:
     """Yield results that events refer to, directly or through others, and that cannot be read."""
-    from noetlvm.results.interface import walk
-    from noetlvm.store.fsck import Damage
-
     for key, problem in walk(references, results):
         if problem is not None:
             yield Damage(f"the result {key} cannot be read: {problem}", "restore it from a backup")

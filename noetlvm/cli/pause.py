@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from noetlvm.cli.control import control_execution
 from noetlvm.cli.request import Database, OneExecution, ServerUrl
 
 
@@ -10,6 +11,4 @@ def pause(execution: OneExecution, db: Database = None, server: ServerUrl = None
 
     Example: noetlvm pause 0190f3c2
     """
-    from noetlvm.cli.control import control_execution
-
     return control_execution(execution, "pause", db, server)

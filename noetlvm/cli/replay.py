@@ -6,13 +6,19 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+from noetlvm.bytecode.program import BundleError
 from noetlvm.cli.data_text import shortened
 from noetlvm.cli.database import find_execution, options_given, reading_results
 from noetlvm.cli.request import Database, Json, LatestExecution, ServerUrl
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.printed import visible
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+from noetlvm.data.encoding import encode
 from noetlvm.data.references import as_json
+from noetlvm.machine.loaded import Bundle
+from noetlvm.machine.payload import Offload
+from noetlvm.replay.exact import replay_exactly
+from noetlvm.rounds.recovery import folded, recovered
 
 if TYPE_CHECKING:
     from noetlvm.data.event import Event
@@ -68,9 +74,6 @@ def _given(file: str) -> Bundle:
 
 
 def _stored(reader: StoreReader, row: Execution) -> Bundle:
-    from noetlvm.bytecode.program import BundleError
-    from noetlvm.machine.loaded import Bundle
-
     if not row.bundle:
         raise CommandError(f"{row.execution_id} was refused before it had a bundle: there are no decisions to repeat")
     data = reader.bundle(row.bundle)
@@ -87,9 +90,6 @@ def _stored(reader: StoreReader, row: Execution) -> Bundle:
 
 def _of_the_fold(reader: StoreReader, row: Execution) -> Iterator[Disagreement]:
     """Yield where the log, its snapshot and its row do not agree."""
-    from noetlvm.data.encoding import encode
-    from noetlvm.rounds.recovery import folded, recovered
-
     state = folded(reader, row.execution_id)
     if state.seq != row.seq:
         yield Disagreement(f"the log has {state.seq:,} events, the row has {row.seq:,}")
@@ -104,9 +104,6 @@ def _of_the_decisions(
     reader: StoreReader, row: Execution, bundle: Bundle, recorded_with: Bundle | None, fetch: Callable[[str], bytes]
 ) -> Iterator[Disagreement]:
     """Yield where the bundle would have decided something else than the log records: the first place, or none."""
-    from noetlvm.machine.payload import Offload
-    from noetlvm.replay.exact import replay_exactly
-
     recorded = recorded_with and recorded_with.program.playbooks.get(row.path)
     playbook = bundle.program.playbooks.get(row.path)
     if playbook is None:

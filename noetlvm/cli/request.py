@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+from noetlvm.bridge import CompilationError, read_yaml
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import CommandError
 from noetlvm.limits import PAYLOAD_FILE_BYTES_MAX
@@ -86,8 +87,6 @@ def _read(file: str, why: str) -> dict[str, Any]:
 
 
 def _yaml(file: str, data: bytes) -> Any:
-    from noetlvm.bridge import CompilationError, read_yaml
-
     try:
         return read_yaml(file, data)
     except CompilationError as problem:

@@ -11,7 +11,9 @@ from noetlvm.cli.database import find_execution, options_given, reading_results
 from noetlvm.cli.request import Database, ServerUrl
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS, CommandError
+from noetlvm.data.encoding import decode
 from noetlvm.data.references import Reference
+from noetlvm.rounds.recovery import recovered
 
 Fetch: TypeAlias = Callable[[str], bytes]
 
@@ -32,8 +34,6 @@ def result(
 
     Examples: noetlvm result, noetlvm result 0190f3c2 --step fetch, noetlvm result 3fa9…64 hexadecimal digits
     """
-    from noetlvm.rounds.recovery import recovered
-
     with reading_results(db, server) as (reader, fetch):
         if name is not None and len(name) == KEY_CHARS and set(name) <= set("0123456789abcdef"):
             _print(_stored(fetch, name), fetch)
@@ -60,8 +60,6 @@ def _print(value: Any, fetch: Fetch) -> None:
 
 
 def _stored(fetch: Fetch, key: str) -> Any:
-    from noetlvm.data.encoding import decode
-
     try:
         return decode(fetch(key))
     except LookupError as problem:

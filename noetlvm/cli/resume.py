@@ -8,7 +8,7 @@ from typing import Annotated
 
 from noetlvm.cli.database import find_execution, reading
 from noetlvm.cli.drive import RunOptions, drive
-from noetlvm.cli.remote import uses_server
+from noetlvm.cli.remote import remote_client, uses_server
 from noetlvm.cli.request import (
     Database,
     Durability,
@@ -22,7 +22,9 @@ from noetlvm.cli.request import (
 )
 from noetlvm.command_line.declared import Argument
 from noetlvm.command_line.process import SUCCESS, CommandError
+from noetlvm.rounds.recovery import is_orphan
 from noetlvm.store.interface import Execution, LockedError, StoreReader
+from noetlvm.store.sqlite import SqliteGuest
 
 _AT_ONCE = 1_000
 """Paused executions of a server that one command resumes."""
@@ -72,7 +74,6 @@ def resume(
 def _resume_remotely(
     text: str | None, server: str | None, token_file: str | None, *, as_json: bool, quiet: bool
 ) -> int:
-    from noetlvm.cli.remote import remote_client
     from noetlvm.cli.submit import refusing, watch
 
     with remote_client(server, token_file) as client:
@@ -91,8 +92,6 @@ def _resume_remotely(
 
 def _chosen(reader: StoreReader, text: str | None, options: str) -> list[Execution]:
     """Return the executions to resume. A child is resumed by its parent, which waits for it, unless that has ended."""
-    from noetlvm.rounds.recovery import is_orphan
-
     if text is None:
         return [row for row in reader.unfinished() if not row.parent or is_orphan(reader, row)]
     row: Execution = find_execution(reader, text, options)
@@ -106,8 +105,6 @@ def _chosen(reader: StoreReader, text: str | None, options: str) -> list[Executi
 
 def _request_resume(options: RunOptions, row: Execution) -> int:
     """Request that the process that runs a paused execution resume it."""
-    from noetlvm.store.sqlite import SqliteGuest
-
     with closing(SqliteGuest(options.database)) as store:
         store.request(row.execution_id, "resume")
     print(f"noetlvm: {row.execution_id} is resumed by the process that runs it", file=sys.stderr)

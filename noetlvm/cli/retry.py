@@ -21,6 +21,7 @@ from noetlvm.cli.request import (
     ServerUrl,
     TokenFile,
 )
+from noetlvm.cli.run import bundle_of
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import SUCCESS, CommandError
 
@@ -60,8 +61,6 @@ def retry(
             return _retry_remotely(client, execution, bundle, detach=detach, as_json=as_json, quiet=quiet)
     if detach:
         raise CommandError("--detach needs a server, which runs the execution; see --server")
-    from noetlvm.cli.run import bundle_of
-
     options = RunOptions.of(db, durability, max_parallel, keychain, as_json=as_json, quiet=quiet)
     other = bundle_of([bundle], quiet=quiet) if bundle else None
     with reading(str(options.database)) as reader:
@@ -73,7 +72,6 @@ def retry(
 def _retry_remotely(
     client: Client, execution: str, file: str | None, *, detach: bool, as_json: bool, quiet: bool
 ) -> int:
-    from noetlvm.cli.run import bundle_of
     from noetlvm.cli.submit import refusing, registered, watch
 
     bundle = registered(client, bundle_of([file], quiet=quiet)) if file else None

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from noetlvm.bridge import CompilationError, compile_playbooks
+from noetlvm.bytecode.program import BundleError
 from noetlvm.cli.database import writing
 from noetlvm.cli.drive import RunOptions, drive
 from noetlvm.cli.request import (
@@ -26,7 +28,11 @@ from noetlvm.cli.request import (
 )
 from noetlvm.command_line.declared import Argument
 from noetlvm.command_line.process import CommandError
+from noetlvm.machine.decide import invalid_playbook
+from noetlvm.machine.loaded import Bundle
 from noetlvm.nearest import did_you_mean
+from noetlvm.rounds.requests import record_refusal
+from noetlvm.store.interface import StoreError
 
 if TYPE_CHECKING:
     from noetlvm.machine.loaded import Bundle
@@ -85,9 +91,6 @@ def note_unknown_keys(bundle: Bundle, payload: dict[str, Any]) -> None:
 
 def bundle_of(files: Sequence[str], *, quiet: bool = False) -> Bundle:
     """Return the bundle of a .nbc file, or compile playbooks into one."""
-    from noetlvm.bytecode.program import BundleError
-    from noetlvm.machine.loaded import Bundle
-
     data = _read(files) if files[0].endswith(SUFFIX) else _compiled(files, quiet)
     try:
         return Bundle.of(data)
@@ -105,10 +108,6 @@ class RefusedPlaybookError(CommandError):
 
 def _record(options: RunOptions, file: str, problem: RefusedPlaybookError) -> None:
     """Leave a log of the refused request (S61)."""
-    from noetlvm.machine.decide import invalid_playbook
-    from noetlvm.rounds.requests import record_refusal
-    from noetlvm.store.interface import StoreError
-
     error = invalid_playbook(str(problem), problem.findings)
     try:
         with writing(options.database, options.durability) as store:
@@ -130,8 +129,6 @@ def _read(files: Sequence[str]) -> bytes:
 
 
 def _compiled(files: Sequence[str], quiet: bool) -> bytes:
-    from noetlvm.bridge import CompilationError, compile_playbooks
-
     try:
         return compile_playbooks(files, quiet=quiet)
     except CompilationError as problem:

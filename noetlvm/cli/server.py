@@ -7,6 +7,8 @@ from typing import Annotated
 
 from noetlvm.cli.request import Json, Keychain
 from noetlvm.command_line.declared import Option
+from noetlvm.rounds.credentials import resolver
+from noetlvm.service.process import log_to_stderr, serve
 
 
 def server(
@@ -42,8 +44,6 @@ def server(
     Examples: noetlvm server --store sqlite:noetl.db, noetlvm server --store postgresql://noetl@db/noetl --listen
     0.0.0.0:8080
     """
-    from noetlvm.rounds.credentials import resolver
-    from noetlvm.service.process import log_to_stderr, serve
 
     def ready(url: str) -> None:
         print(json.dumps({"url": url}) if as_json else f"noetlvm serves {store} on {url}", flush=True)

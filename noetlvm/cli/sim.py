@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
+from noetlvm.atomic_file import write_atomically
 from noetlvm.cli.request import Json
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
+from noetlvm.data.references import as_json
+from noetlvm.sim.campaign import Campaign, ReportError, failure_text, run_seeds
 
 if TYPE_CHECKING:
     from noetlvm.sim.campaign import Campaign
@@ -46,11 +50,6 @@ def sim(
 
     Example: noetlvm sim --seeds 100..199 --jobs 2
     """
-    from time import monotonic
-
-    from noetlvm.data.references import as_json
-    from noetlvm.sim.campaign import failure_text, run_seeds
-
     first, last = _range(seeds)
     seconds = _seconds(duration)
     if last is None and seconds is None:
@@ -82,8 +81,6 @@ def sim(
 
 
 def _campaign(report: str | None, first: int, *, is_embedded: bool) -> Campaign:
-    from noetlvm.sim.campaign import Campaign, ReportError
-
     path = Path(report or "")
     if not path.parent.is_dir():
         raise CommandError(f"`--report {report}` cannot be written: there is no folder {path.parent}")
@@ -98,12 +95,8 @@ def _campaign(report: str | None, first: int, *, is_embedded: bool) -> Campaign:
 
 
 def _save(campaign: Campaign, path: Path) -> None:
-    from noetlvm.data.references import as_json
-
-    unfinished = path.with_name(f"{path.name}.new")
     try:
-        unfinished.write_text(as_json(campaign.report(), indent=1) + "\n", encoding="utf-8")
-        unfinished.replace(path)
+        write_atomically(path, (as_json(campaign.report(), indent=1) + "\n").encode())
     except OSError as error:
         raise CommandError(f"`--report {path}` cannot be written: {error.strerror}") from None
 

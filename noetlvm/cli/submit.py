@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from noetlvm.cli.drive import exit_code, print_ending
+from noetlvm.cli.remote import remote_client
 from noetlvm.cli.request import (
     CtxFile,
     EndingJson,
@@ -18,6 +20,11 @@ from noetlvm.cli.request import (
     first_ctx,
     request_payload,
 )
+from noetlvm.cli.run import bundle_of, folder_of, note_unknown_keys
+from noetlvm.cli.show import standing
+from noetlvm.cli.view import view_for
+from noetlvm.client.calls import ServiceError
+from noetlvm.client.reader import RemoteReader
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS, CommandError
 
@@ -57,9 +64,6 @@ def submit(
     Examples: noetlvm submit etl.yaml --set day=2024-05-01, noetlvm submit main.yaml child.yaml, noetlvm submit
     etl/daily --detach --json
     """
-    from noetlvm.cli.remote import remote_client
-    from noetlvm.cli.run import bundle_of, folder_of, note_unknown_keys
-
     workload, initial_ctx = request_payload(payload, set or ()), first_ctx(ctx)
     bundle = None if _is_registered_path(playbooks) else bundle_of(playbooks, quiet=quiet)
     if bundle is not None and not quiet:
@@ -92,8 +96,6 @@ def registered(client: Client, bundle: Bundle) -> str:
 
 def refusing(call: Any, *arguments: Any, **options: Any) -> Any:
     """Call something; what the server refuses is an error of the command."""
-    from noetlvm.client.calls import ServiceError
-
     try:
         return call(*arguments, **options)
     except ServiceError as error:
@@ -109,11 +111,6 @@ def watch(client: Client, id: str, *, as_json: bool, quiet: bool, folder: Path |
 
 
 def _watched(client: Client, id: str, after: int, folder: Path | None, *, as_json: bool, quiet: bool) -> int:
-    from noetlvm.cli.drive import exit_code, print_ending
-    from noetlvm.cli.show import standing
-    from noetlvm.cli.view import view_for
-    from noetlvm.client.reader import RemoteReader
-
     reader = RemoteReader(client)
     row = client.patiently(lambda: reader.row(id))
     shows = not (quiet or as_json)

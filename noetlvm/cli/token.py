@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from noetlvm.cli.request import Json
 from noetlvm.command_line.declared import Argument, Option
 from noetlvm.command_line.process import SUCCESS, CommandError
+from noetlvm.service.process import open_tokens
+from noetlvm.service.tokens import TokenError, create_token
 
 if TYPE_CHECKING:
     from noetlvm.store.interface import TokenStore
@@ -33,8 +35,6 @@ def token(
     Examples: noetlvm token create --store sqlite:noetl.db --scope admin, noetlvm token create --store sqlite:noetl.db
     --scope worker --pool vault, noetlvm token revoke 3f9c01aa77de --store sqlite:noetl.db
     """
-    from noetlvm.service.process import open_tokens
-
     if action not in _ACTIONS:
         raise CommandError(f"`{action}` is not create, list or revoke")
     if not store:
@@ -47,8 +47,6 @@ def token(
 
 
 def _create(store: TokenStore, _id: str | None, scopes: list[str], pools: list[str], as_json: bool) -> int:
-    from noetlvm.service.tokens import TokenError, create_token
-
     try:
         created = create_token(store, [name for text in scopes for name in text.split(",")], store.now(), pools)
     except TokenError as error:

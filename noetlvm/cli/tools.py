@@ -20,6 +20,7 @@ from noetlvm.language.tool_kinds import (
 )
 from noetlvm.nearest import did_you_mean
 from noetlvm.record import as_data
+from noetlvm.tools.runner import missing_packages
 
 
 def tools(
@@ -44,8 +45,6 @@ def _print_all(kinds: list[ToolKind], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([as_data(kind) for kind in kinds], indent=2))
         return
-    from noetlvm.tools.runner import missing_packages
-
     print_table(Table("Tool kinds", ("kind", "summary"), [(kind.name, kind.summary) for kind in kinds]))
     for sentence in missing_packages(kind.name for kind in kinds):
         print(sentence)

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from noetlvm.cli.data_text import shortened
@@ -226,15 +225,15 @@ _HANDLERS: dict[EventName, Callable[[Progress, Event], Iterator[str]]] = {
 }
 
 
-_OTHER_ROWS = 5
+OTHER_ROWS = 5
 """Rows of a terminal that a live table leaves to its head, its frame and the cursor."""
-_NARROW = 72
+NARROW = 72
 """Columns of a terminal below which only the columns are shown that matter most."""
-_COLUMNS = ("step", "", "iterations", "tasks", "retries", "rate", "time")
-_NARROW_COLUMNS = ("step", "", "iterations", "time")
+COLUMNS = ("step", "", "iterations", "tasks", "retries", "rate", "time")
+NARROW_COLUMNS = ("step", "", "iterations", "time")
 
 _CANNOT_DRAW = ("dumb", "unknown")
-_STYLES = {"failed": "red", "done": "green", "running": "cyan"}
+STYLES = {"failed": "red", "done": "green", "running": "cyan"}
 
 
 class Quiet:
@@ -290,50 +289,7 @@ def _print_line(line: str) -> None:
         print(visible(line), file=sys.stderr, flush=True)
 
 
-class Live(Quiet):
-    """Redraws a live table."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        from rich.console import Console
-        from rich.live import Live as RichLive
-
-        self.console = Console(stderr=True, markup=False)
-        self._live = RichLive(console=self.console, get_renderable=self._table, refresh_per_second=8, transient=True)
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._live.stop()
-
-    def say(self, text: str) -> None:
-        self.console.print(visible(f"noetlvm: {text}"))
-
-    def _table(self) -> Any:
-        from rich.box import SIMPLE_HEAD
-        from rich.table import Table
-
-        columns = _COLUMNS if self.console.width >= _NARROW else _NARROW_COLUMNS
-        table = Table(box=SIMPLE_HEAD)
-        for column in columns:
-            # A long name gives way to the numbers.
-            table.add_column(column, no_wrap=True, max_width=self.console.width // 4 if column == "step" else None)
-        for progress, run in self._shown():
-            cells = _cells(progress, run, time())
-            table.add_row(*(visible(cells[column]) for column in columns), style=_STYLES.get(run.status))
-        return table
-
-    def _shown(self) -> list[tuple[Progress, StepProgress]]:
-        """Return the step runs that there is room for: those that run, and the latest that have ended."""
-        runs = [(progress, run) for progress in list(self.executions.values()) for run in list(progress.runs.values())]
-        ended = [id(run) for _, run in runs if run.ended is not None]
-        hidden = set(ended[: max(0, len(runs) - max(1, self.console.height - _OTHER_ROWS))])
-        return [(progress, run) for progress, run in runs if id(run) not in hidden]
-
-
-def _cells(progress: Progress, run: StepProgress, now: float) -> dict[str, str]:
+def cells(progress: Progress, run: StepProgress, now: float) -> dict[str, str]:
     spent = (run.ended or max(progress.now, now)) - run.started
     failed = f" ({run.failed} failed)" if run.failed else ""
     return {
@@ -351,7 +307,11 @@ def view_for(*, shows: bool) -> Quiet:
     """Return the view for where standard error goes."""
     if not shows:
         return Quiet()
-    return Live() if sys.stderr.isatty() and os.environ.get("TERM") not in _CANNOT_DRAW else Lines()
+    if not sys.stderr.isatty() or os.environ.get("TERM") in _CANNOT_DRAW:
+        return Lines()
+    from noetlvm.cli.terminal import Live
+
+    return Live()
 
 
 _RESULT_CHARS = 400

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from noetlvm.cli.remote import remote_client
 from noetlvm.cli.request import EndingJson, OneExecution, Quiet, ServerUrl, TokenFile
+from noetlvm.cli.submit import watch
 
 
 def wait(
@@ -16,8 +18,5 @@ def wait(
 
     Example: noetlvm wait 0190f3c2 --json
     """
-    from noetlvm.cli.remote import remote_client
-    from noetlvm.cli.submit import watch
-
     with remote_client(server, token_file) as client:
         return watch(client, execution, as_json=as_json, quiet=quiet)

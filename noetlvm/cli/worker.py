@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import signal
+import uuid
+from collections.abc import Callable
 from typing import Annotated
 
+from noetlvm.cli.drive import records_inputs
+from noetlvm.cli.remote import server_and_token
 from noetlvm.cli.request import Keychain, ServerUrl, TokenFile
 from noetlvm.command_line.declared import Option
-from noetlvm.command_line.process import SUCCESS
+from noetlvm.command_line.process import SUCCESS, CommandError
+from noetlvm.language.placement import DEFAULT_POOL
+from noetlvm.protocol.link import RefusedError, WebSocketLink
+from noetlvm.service.process import log_to_stderr
+from noetlvm.tools.runner import ToolRunner, missing_packages
+from noetlvm.worker.remote_worker import RemoteWorker
 
 
 def worker(
@@ -26,21 +38,6 @@ def worker(
 
     Example: NOETLVM_TOKEN=… noetlvm worker --server http://127.0.0.1:8080 --slots 8
     """
-    import asyncio
-    import contextlib
-    import signal
-    import uuid
-    from collections.abc import Callable
-
-    from noetlvm.cli.drive import records_inputs
-    from noetlvm.cli.remote import server_and_token
-    from noetlvm.command_line.process import CommandError
-    from noetlvm.language.placement import DEFAULT_POOL
-    from noetlvm.protocol.link import RefusedError, WebSocketLink
-    from noetlvm.service.process import log_to_stderr
-    from noetlvm.tools.runner import ToolRunner, missing_packages
-    from noetlvm.worker.remote_worker import RemoteWorker
-
     log_to_stderr(log_level)
     url, token = server_and_token(server, token_file)
 

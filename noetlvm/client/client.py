@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Self, TypeVar
@@ -157,8 +158,6 @@ class Client(_Patience):
 
     def follow(self, id: str, after: int = 0) -> Iterator[Json]:
         """Yield events as they come, until the execution ends; a broken connection is resumed without a gap."""
-        import json
-
         lines = _Lines(after)
         while True:
             lines.is_interrupted = False
@@ -271,8 +270,6 @@ class AsyncClient(_Patience):
             position = page["after"]
 
     async def follow(self, id: str, after: int = 0) -> AsyncIterator[Json]:
-        import json
-
         lines = _Lines(after)
         while True:
             lines.is_interrupted = False

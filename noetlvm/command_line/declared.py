@@ -13,6 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 from noetlvm.command_line.process import CommandError
+from noetlvm.nearest import did_you_mean
 from noetlvm.record import Record
 
 Command: TypeAlias = Callable[..., int]
@@ -120,8 +121,6 @@ def run_words(program: CommandProgram, words: Sequence[str]) -> int:
 
 
 def _unknown_command(program: CommandProgram, word: str) -> str:
-    from noetlvm.nearest import did_you_mean
-
     hint = " ".join(filter(None, (did_you_mean(word, program.commands), f"`{program.name} --help` lists the commands")))
     return f"there is no command `{word}`; {hint}"
 

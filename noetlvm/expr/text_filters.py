@@ -7,10 +7,13 @@ There is no HTML mark on text: `escape` and `safe` give plain text.
 
 from __future__ import annotations
 
+import json
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from math import isfinite
 from typing import Any
+from urllib.parse import quote
 
 from noetlvm.data.references import Reference
 from noetlvm.expr.errors import CALL_STEPS, ErrorKind, ExpressionError, Fuel
@@ -161,8 +164,6 @@ def wordwrap(
 
 
 def _wrapped(line: str, width: Data, break_long_words: Data, break_on_hyphens: Data) -> list[str]:
-    import textwrap  # rarely needed, and it compiles patterns
-
     # An empty line stays one.
     return textwrap.wrap(
         line,
@@ -196,8 +197,6 @@ def filesizeformat(fuel: Fuel, value: Data, binary: Data = False) -> str:
 
 def tojson(fuel: Fuel, value: Data, indent: Data = None) -> str:
     """Return the value as JSON text whose keys are sorted, with HTML's special characters escaped as Jinja2 does."""
-    import json
-
     if indent is None:
         left = fuel.json
         found = measure(fuel, value, _json_size, _json_opened)
@@ -297,8 +296,6 @@ def urlencode(fuel: Fuel, value: Data) -> str:
 
 
 def _quoted(fuel: Fuel, value: Data, safe: str) -> str:
-    from urllib.parse import quote  # rarely needed, and slow to import
-
     plain = text(fuel, value)
     _slow(fuel, plain, 3 if plain.isascii() else 4)
     fuel.make(8 * len(plain))

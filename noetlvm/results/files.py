@@ -11,6 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import Self
 
+from noetlvm.atomic_file import write_atomically
 from noetlvm.results.interface import Collected, ResultMissingError, checked, is_key, require_key
 from noetlvm.store.interface import Durability
 
@@ -79,13 +80,7 @@ class FileResults:
             self._sync_folder(self.folder.parent)
 
     def _write(self, path: Path, data: bytes) -> None:
-        unfinished = path.with_name(f"{path.name}.{os.getpid()}{_UNFINISHED}")
-        with open(unfinished, "wb", opener=_open_private) as file:
-            file.write(data)
-            file.flush()
-            if self._syncs:
-                os.fsync(file.fileno())
-        unfinished.replace(path)
+        write_atomically(path, data, mode=_PRIVATE_FILE, ending=_UNFINISHED, syncs=self._syncs)
 
     def _sync_folder(self, folder: Path) -> None:
         """Make the names in a folder durable: syncing a file does not."""
@@ -96,10 +91,6 @@ class FileResults:
             os.fsync(opened)
         finally:
             os.close(opened)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, _PRIVATE_FILE)
 
 
 def _is_renewed(path: Path, size: int) -> bool:

@@ -12,6 +12,8 @@ from noetlvm.machine.decide import refused
 from noetlvm.machine.loaded import Bundle, LoadedPlaybook
 from noetlvm.machine.messages import Request
 from noetlvm.machine.payload import Offload, whole
+from noetlvm.machine.replay import replay
+from noetlvm.machine.retry import RetryPlan
 from noetlvm.rounds.identity import NewIds, new_ids
 from noetlvm.store.interface import Append, Execution, Store, StoreReader
 
@@ -40,8 +42,6 @@ def prepare_retry(reader: StoreReader, fetch: Callable[[str], bytes], row: Execu
 
     Another bundle than the execution's own is accepted if it decides the same on everything that happened so far.
     """
-    from noetlvm.machine.retry import RetryPlan  # few executions are retried, and every run starts up
-
     id = row.execution_id
     if row.status != "failed":
         raise RefusedRetryError(f"{id} {_STANDING.get(row.status, row.status)}; only a failed execution can be retried")
@@ -60,8 +60,6 @@ def prepare_retry(reader: StoreReader, fetch: Callable[[str], bytes], row: Execu
 
 
 def _require_same_decisions(playbook: LoadedPlaybook, log: list[Recorded], fetch: Callable[[Reference], bytes]) -> None:
-    from noetlvm.machine.replay import replay
-
     difference = replay(playbook, log, Offload(playbook.limits.max_payload_bytes, fetch))
     if difference is not None:
         place = f" at {difference.place}" if difference.place else ""

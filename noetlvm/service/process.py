@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import logging
 import socket
@@ -14,10 +15,16 @@ from typing import Any, TypeVar
 
 from noetlvm.command_line.process import CommandError
 from noetlvm.language.placement import StoreName
+from noetlvm.results.files import FileResults
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import OfferedResults
 from noetlvm.rounds.credentials import Resolve
+from noetlvm.rounds.tracing import TracingError, tracing_of
+from noetlvm.service.driver import Driver
+from noetlvm.service.leases import Leases
+from noetlvm.service.store_threads import StoreCalls, StoreThread
 from noetlvm.store.interface import LockedError, Store, TokenStore
+from noetlvm.store.sqlite import SqliteGuest, SqliteStore
 from noetlvm.wake.interface import LocalWakeUps, WakeUps
 
 _Answer = TypeVar("_Answer")
@@ -32,9 +39,6 @@ _PORT_MAX = 65535
 def open_store(name: str) -> tuple[Store, ResultStore]:
     """Open the store that `--store` names, and where its large results are. Raises CommandError, StoreError."""
     if name.startswith(SQLITE) and len(name) > len(SQLITE):
-        from noetlvm.results.files import FileResults
-        from noetlvm.store.sqlite import SqliteStore
-
         path = Path(name[len(SQLITE) :])
         return SqliteStore(path), FileResults.of_database(path)
     if name.startswith(POSTGRESQL):
@@ -51,8 +55,6 @@ def open_tokens(name: str) -> TokenStore:
     try:
         return open_store(name)[0]
     except LockedError:
-        from noetlvm.store.sqlite import SqliteGuest
-
         return SqliteGuest(Path(name[len(SQLITE) :]))
 
 
@@ -69,8 +71,6 @@ def offered_results(store_name: str, own: ResultStore, names: Sequence[str]) -> 
 
 def _opened_results(name: str) -> tuple[StoreName, ResultStore]:
     if name.startswith(FILES) and len(name) > len(FILES):
-        from noetlvm.results.files import FileResults
-
         return StoreName("files"), FileResults(Path(name[len(FILES) :]))
     address, _, bucket = name.rpartition("/")
     if address.startswith(NATS) and address not in ("nats:/", "tls:/") and bucket:
@@ -127,12 +127,8 @@ def serve(
     opened: Callable[[str], tuple[Store, ResultStore]] = open_store,
 ) -> int:
     """Serve until a signal ends it, and return the exit code. `on_ready` gets the URL."""
-    from noetlvm.rounds.tracing import TracingError, tracing_of
     from noetlvm.service.access import TokenAccess
     from noetlvm.service.app import service_app
-    from noetlvm.service.driver import Driver
-    from noetlvm.service.leases import Leases
-    from noetlvm.service.store_threads import StoreCalls, StoreThread
     from noetlvm.service.web_server import WebServer
 
     limit_arenas()
@@ -173,8 +169,6 @@ def serve(
 
 def limit_arenas() -> None:
     """Let threads share the memory that the C library takes: with an arena each, a server grows for hours."""
-    import ctypes
-
     with suppress(OSError, AttributeError):  # another C library has no such setting
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 

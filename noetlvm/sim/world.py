@@ -10,6 +10,9 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
+from fastapi import WebSocketDisconnect
+
+from noetlvm.bridge import compile_valid
 from noetlvm.data.event import Recorded
 from noetlvm.data.references import Reference
 from noetlvm.machine.loaded import Bundle
@@ -349,8 +352,6 @@ class World:
 
 
 def _expected() -> tuple[type[BaseException], ...]:
-    from fastapi import WebSocketDisconnect
-
     return (OSError, WebSocketDisconnect)
 
 
@@ -369,8 +370,6 @@ class _Lines(logging.Handler):
 
 def simulate(scenario: Scenario) -> History:
     """Compile the playbooks of a scenario and run it. They must be valid, as those of `Scenario.of` are."""
-    from noetlvm.bridge import compile_valid
-
     return World(scenario, Bundle.of(compile_valid(texts_of(scenario)))).run()
 
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from noetlvm.bytecode.codec.container import bundle_id
 from noetlvm.bytecode.program import BundleError
-from noetlvm.bytecode.verify.verifier import load
 from noetlvm.data.encoding import references_in
 from noetlvm.data.event import Recorded
 from noetlvm.store.chunks import ChunkError, checked, first_sum, known_sum, span
@@ -297,6 +296,8 @@ def _of_bundles(tables: CheckedTables) -> Iterator[Damage]:
 
 
 def _bundle_problem(bundle: str, data: Any) -> str:
+    from noetlvm.bytecode.verify.verifier import load
+
     try:
         load(bytes(data))
         return "" if bundle_id(data) == bundle else "its content has another identifier"

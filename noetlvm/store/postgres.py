@@ -15,6 +15,7 @@ from psycopg.sql import SQL, Identifier
 
 from noetlvm.data.event import Recorded
 from noetlvm.store.chunks import LastSums, checksums_wanted, first_sum, read_events
+from noetlvm.store.fsck import damage_in, repairs, unreadable
 from noetlvm.store.interface import (
     PAGE_ROWS,
     Append,
@@ -251,7 +252,6 @@ class PostgresStore(SqlWriter):
 
     def repair(self) -> list[Damage]:
         """Repair what follows from the rest, all of it or nothing; return what was damaged. Servers wait meanwhile."""
-        from noetlvm.store.fsck import repairs
 
         def repair(connection: Connection) -> list[Damage]:
             connection.execute("LOCK TABLE executions, requests, commands IN EXCLUSIVE MODE")
@@ -336,8 +336,6 @@ def _with_marks(statement: str) -> bytes:
 
 
 def _damage_in(connection: Connection, name: str) -> list[Damage]:
-    from noetlvm.store.fsck import damage_in, unreadable
-
     found: list[Damage] = []
     try:
         found.extend(damage_in(_CheckedPostgres(connection, name)))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from noetlvm.data.event import Recorded
 from noetlvm.store.chunks import REMEDY, LastSums, checksums_wanted, first_sum, known_sum, read_events, summed
+from noetlvm.store.fsck import Damage, damage_in, repairs, unreadable
 from noetlvm.store.interface import (
     PAGE_ROWS,
     Append,
@@ -231,8 +232,6 @@ class SqliteReader(SqlReader):
 
     def damage(self) -> Iterator[Damage]:
         """Yield everything that is damaged in the database, as of one moment."""
-        from noetlvm.store.fsck import damage_in, unreadable
-
         self._reading.execute("BEGIN")
         try:
             yield from damage_in(_CheckedSqlite(self._reading, self.path.name))
@@ -423,8 +422,6 @@ class SqliteStore(SqlWriter, SqliteReader):
 
     def repair(self) -> list[Damage]:
         """Repair what follows from the rest, all of it or nothing; return what was damaged."""
-        from noetlvm.store.fsck import repairs
-
         found = [damage for damage in self.damage() if damage.repair]
 
         def repair(connection: sqlite3.Connection) -> None:
@@ -503,8 +500,6 @@ class _CheckedSqlite:
         return "DELETE FROM chunks WHERE place > ? AND place <= ?", (base + after, base + _SEQ_MAX)
 
     def medium_damage(self) -> Iterator[Damage]:
-        from noetlvm.store.fsck import Damage
-
         for (problem,) in self._connection.execute("PRAGMA integrity_check").fetchall():
             if any(known in problem for known in _INDEX_PROBLEMS):
                 yield Damage(

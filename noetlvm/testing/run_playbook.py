@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
+from noetlvm.bridge import compile_texts
 from noetlvm.bytecode.codec.container import MAGIC
 from noetlvm.bytecode.program import KeychainEntry
 from noetlvm.keychain.shapes import secret_texts
@@ -75,8 +76,6 @@ def _program(
         data = Path(playbook).read_bytes()
         playbook = data if data.startswith(MAGIC) else data.decode()
     if isinstance(playbook, str):
-        from noetlvm.bridge import compile_texts
-
         playbook = compile_texts([playbook, *map(_text, others)])
     return load_program(playbook)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from noetlvm.keychain.auth import postgres_parts
+from noetlvm.language.keychain import ShapeError, read_auth
 from noetlvm.language.tool_kinds import Choice, Input, Setting, ToolKind, time_limit
 from noetlvm.tools.call import Outcome, ToolCall, error
 from noetlvm.tools.inputs import InputError
@@ -178,8 +181,6 @@ class _Params:
 
 def _attachments(call: ToolCall) -> list[str]:
     """Return the statements that attach what `attach` names. Raises InputError."""
-    from noetlvm.language.keychain import ShapeError, read_auth
-
     found: list[str] = []
     given = call.inputs.get("attach", {})
     for alias, value in given.items():
@@ -213,8 +214,6 @@ def _type_of(entry: Any) -> str:
 
 
 def _postgres(alias: str, entry: Any, _use: AuthUse) -> list[str]:
-    from noetlvm.keychain.auth import postgres_parts
-
     names = {"host": "HOST", "port": "PORT", "database": "DATABASE", "user": "USER", "password": "PASSWORD"}
     parts = {names[name]: value for name, value in postgres_parts(entry).items() if name in names}
     secret = _identifier(f"{alias}_secret")
@@ -227,8 +226,6 @@ def _postgres(alias: str, entry: Any, _use: AuthUse) -> list[str]:
 
 def _object_store(type_: str) -> Callable[[str, Any, AuthUse], list[str]]:
     def attach(alias: str, entry: Any, use: AuthUse) -> list[str]:
-        from noetlvm.language.keychain import ShapeError
-
         parts: Mapping[str, Any] = entry if isinstance(entry, Mapping) else {}
         key = parts.get("key_id") or parts.get("access_key_id")
         secret = parts.get("secret") or parts.get("secret_key") or parts.get("secret_access_key")
@@ -244,8 +241,6 @@ def _object_store(type_: str) -> Callable[[str, Any, AuthUse], list[str]]:
 
 
 def _file(alias: str, entry: Any, _use: AuthUse) -> list[str]:
-    from noetlvm.language.keychain import ShapeError
-
     path = entry.get("path") or entry.get("database") if isinstance(entry, Mapping) else entry
     if not isinstance(path, str):
         raise ShapeError("the keychain entry must be a path, or have `path`")
@@ -266,8 +261,6 @@ _ATTACH: dict[str, Callable[[str, Any, AuthUse], list[str]]] = {
 
 def _extension(name: str) -> list[str]:
     """Return what loads an extension: from its Python package if that is installed, else downloaded once."""
-    from importlib.util import find_spec
-
     import duckdb
 
     found = find_spec(f"duckdb_extension_{name}")

@@ -15,6 +15,8 @@ from urllib.parse import urlencode
 from yarl import URL
 
 from noetlvm import __version__
+from noetlvm.keychain.auth import http_headers
+from noetlvm.language.keychain import ShapeError
 from noetlvm.limits import HTTP_SECONDS_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
 from noetlvm.tools.http import TIMEOUTS
@@ -166,9 +168,6 @@ def _auth_headers(auth: Any) -> dict[str, str]:
     """Return the headers of a keychain entry. Raises InputError."""
     if auth is None:
         return {}
-    from noetlvm.keychain.auth import http_headers
-    from noetlvm.language.keychain import ShapeError
-
     try:
         headers = http_headers(auth)
     except ShapeError as problem:

@@ -288,7 +288,7 @@ class _Connection(asyncio.Protocol):
         """Send one request and return its response; whatever is raised, the connection is closed."""
         self._limits, self.is_reusable = limits, False
         self._began = self._moved = self._loop.time()
-        self._has_body, self._is_complete = method not in ("HEAD", "CONNECT"), False
+        self._has_body = method not in ("HEAD", "CONNECT")
         self._parser = HttpResponseParser(self)
         self._framing, self._framing_max = 0, _FRAMING_BYTES_MAX
         self._body = bytearray()  # a list would take fifty bytes for each chunk, however short

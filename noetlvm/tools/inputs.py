@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from math import inf
 from sys import float_info
@@ -9,6 +10,8 @@ from typing import Any
 
 from noetlvm.expr.numbers import number_of
 from noetlvm.expr.values import Undefined
+from noetlvm.keychain.auth import used_entry
+from noetlvm.language.keychain import ShapeError
 from noetlvm.language.tool_kinds import SPEC, Choice, Input, Setting, ToolKind, Type
 from noetlvm.tools.call import ToolCall
 
@@ -66,9 +69,6 @@ def _canonical(
 
 
 def _entry(auth: Any, keychain: Mapping[str, Any]) -> Any:
-    from noetlvm.keychain.auth import used_entry
-    from noetlvm.language.keychain import ShapeError
-
     try:
         return used_entry(auth, keychain)
     except ShapeError as problem:
@@ -212,8 +212,6 @@ def _number(value: Any) -> int | float | str:
 
 
 def _base64(value: Any) -> str:
-    from base64 import b64encode
-
     return b64encode(value).decode()
 
 

@@ -19,6 +19,8 @@ from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.types import datetime
 from psycopg.types.json import Jsonb
 
+from noetlvm.keychain.auth import postgres_parts
+from noetlvm.language.keychain import ShapeError
 from noetlvm.tools.call import Outcome, ToolCall, error
 from noetlvm.tools.inputs import InputError
 from noetlvm.tools.rows import StatementResults, checked_rows, statement_text
@@ -198,9 +200,6 @@ def _target(call: ToolCall) -> dict[str, Any]:
 
 def _auth_parts(auth: Any) -> dict[str, Any]:
     """Return the parts of a keychain entry. Raises InputError."""
-    from noetlvm.keychain.auth import postgres_parts
-    from noetlvm.language.keychain import ShapeError
-
     try:
         return postgres_parts(auth)
     except ShapeError as problem:
@@ -328,12 +327,22 @@ class _Pool:
         The answer to that is read before the connection is used again: no task waits for it.
         """
         try:
+            await self._discard(connection)
+        finally:
+            self._slots.release()
+
+    async def _discard(self, connection: AsyncConnection) -> None:
+        try:
             if connection.pgconn.transaction_status:
                 await connection.rollback()
             connection.pgconn.send_query(b"DISCARD ALL")
             connection.pgconn.flush()
         except psycopg.Error:  # the connection is unusable; the outcome of the command has the reason
             self._drop(connection)
+            return
+        except BaseException:  # the task is cancelled
+            self._drop(connection)
+            raise
         now = monotonic()
         is_old = now - self._opened.get(id(connection), now) > self._limits.max_lifetime
         if connection.closed or is_old:
@@ -342,7 +351,6 @@ class _Pool:
             self._idle.append((connection, now))
         while len(self._idle) > max(self._limits.min_size, 1) and now - self._idle[0][1] > _SPARE_SECONDS:
             self._drop(self._idle.pop(0)[0])
-        self._slots.release()
 
     def _drop(self, connection: AsyncConnection) -> None:
         self._opened.pop(id(connection), None)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from signal import SIGXCPU, Signals
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.expr.values import Undefined
 from noetlvm.language.tool_kinds import Choice, Input, Setting, ToolKind, time_limit
 from noetlvm.limits import PRINTED_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
-from noetlvm.tools.inputs import InputError
+from noetlvm.tools.inputs import InputError, plain, size_of
+from noetlvm.tools.python_pool import ChildEndedError, PythonPool
 from noetlvm.tools.script import SCRIPT, script_text
 
 if TYPE_CHECKING:
@@ -59,8 +62,6 @@ _ALLOWED = (
 
 async def run(call: ToolCall, resources: Resources) -> Outcome:
     """Run the code in a child process; cancelled or too slow, it is killed."""
-    from noetlvm.tools.python_pool import ChildEndedError, PythonPool
-
     code = call.inputs["code"] if "code" in call.inputs else await script_text(call.inputs["script"], call, resources)
     pool = resources.get("python", PythonPool)
     try:
@@ -116,8 +117,6 @@ def _module(given: Any) -> Any:
 
 def _context(code: str, call: ToolCall) -> dict[str, Any]:
     """Return what templates see, if the code mentions it: it may be large. Raises InputError."""
-    from noetlvm.tools.inputs import plain, size_of
-
     if "context" not in code or call.context is None:
         return {}
     found: dict[str, Any] = {}
@@ -139,8 +138,6 @@ def _defined(value: Any) -> Any:
 
 
 def _ended(response: Response) -> Outcome:
-    import json
-
     try:
         answer = json.loads(response.body)
     except (ValueError, RecursionError):  # the code can write into its own pipe
@@ -158,8 +155,6 @@ def _ended(response: Response) -> Outcome:
 
 
 def _killed(response: Response, call: ToolCall) -> Outcome:
-    from signal import SIGXCPU, Signals
-
     if response.signal == SIGXCPU:
         return _failed("timeout", f"it used more than {call.spec['timeout']} s of processor time", retryable=True)
     how = f"was ended by {Signals(response.signal).name}" if response.signal else "ended without a result"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from noetlvm.keychain.resolve import MissingEntryError, look_up
 from noetlvm.language.tool_kinds import Input, ToolKind, time_limit
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 
@@ -40,8 +41,6 @@ secret: tenants/acme/token
 async def run(call: ToolCall, resources: Resources) -> Outcome:
     """Call the provider in a thread: it may read a file or run a program."""
     import asyncio
-
-    from noetlvm.keychain.resolve import MissingEntryError, look_up
 
     inputs = call.inputs
     version = str(inputs["version"]) if "version" in inputs else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os import environ, killpg
+from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
 
 from noetlvm.language.tool_kinds import Choice, Input, ToolKind, time_limit
@@ -137,8 +139,6 @@ def _script(commands: str | list[Any]) -> str:
 
 
 def _environment(call: ToolCall) -> dict[str, str]:
-    from os import environ
-
     inherited = {name: environ[name] for name in _INHERITED if name in environ}
     given = {name: value for name, value in call.inputs.get("env", {}).items() if value is not None}
     return inherited | {IDEMPOTENCY_KEY: call.key} | {n: as_text(f"env.{n}", value) for n, value in given.items()}
@@ -202,9 +202,6 @@ async def _end(process: Process) -> None:
 
 
 def _kill_group(process: Process) -> None:
-    from os import killpg
-    from signal import SIGKILL
-
     try:
         killpg(process.pid, SIGKILL)
     except (ProcessLookupError, PermissionError):  # no process is left, or (on macOS) only dying ones

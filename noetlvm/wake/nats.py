@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from noetlvm.store.interface import StoreError
-from noetlvm.tools.nats import close_client, flushed
+from noetlvm.tools.nats_client import close_client, flushed
 from noetlvm.wake.interface import Wake
 
 _RECONNECT_SECONDS = 0.5

@@ -61,3 +61,8 @@ def test_records_are_equal_by_value_and_class_and_entities_by_identity() -> None
 def test_a_record_survives_pickling_and_shows_its_fields() -> None:
     assert pickle.loads(pickle.dumps(Marked(1, 2, "a"))) == Marked(1, 2, "a")
     assert repr(Point(1, 2)) == "Point(x=1, y=2)"
+
+
+def test_a_field_is_given_once() -> None:
+    with pytest.raises(TypeError, match="`x` twice"):
+        Point(1, x=2)  # type: ignore[misc]

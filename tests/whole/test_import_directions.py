@@ -12,7 +12,7 @@ from tests.whole.imports import ROOT, imports, imports_of, module_name, package_
 
 LAYERS = {
     "noetlvm": (
-        ("record", "nearest"),
+        ("record", "nearest", "atomic_file"),
         ("limits", "command_line", "language"),
         ("data",),
         ("bytecode",),
@@ -54,15 +54,21 @@ LAYERS = {
 }
 """A package may import itself and packages of earlier layers: neither later ones nor its neighbours in the layer."""
 
-SEEN_BY_THE_COMPILER = ("record", "nearest", "limits", "command_line", "language", "bytecode")
+SEEN_BY_THE_COMPILER = ("record", "nearest", "atomic_file", "limits", "command_line", "language", "bytecode")
 """Packages of `noetlvm` that the compiler may import. `language` says what can be written, `bytecode` is the target."""
 
 BRIDGE = "noetlvm.bridge"
 YAML_READERS = ("noetlc.syntax", "noetlvm.keychain.file")
 """Secrets can come from YAML files, and the virtual machine has no compiler to read them with."""
 
-LAZY = {"noetlc.graph.networkx_graph", "noetlvm.protocol.worker_messages"}
-"""Modules that only `noetlc graph` and servers import: they may import something heavy themselves."""
+LAZY = {
+    "noetlc.graph.formats.html",
+    "noetlc.graph.formats.terminal",
+    "noetlc.graph.networkx_graph",
+    "noetlvm.cli.terminal",
+    "noetlvm.protocol.worker_messages",
+}
+"""Modules that are imported inside functions, or by servers only: they may import something heavy themselves."""
 SERVICE = "noetlvm.service"
 """Imported by the commands that serve, and by nothing else."""
 HEAVY = {"lark", "networkx", "jinja2", "rich", "pydantic"}
@@ -136,6 +142,7 @@ def test_the_language_and_the_declarations_of_tools_need_only_the_standard_libra
     run_only = {
         "http_client",
         "http_connection",
+        "nats_client",
         "postgres_client",
         "python_child",
         "python_pool",

@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any
 from zlib import compress
 
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from noetlc.graph.formats.palette import asset, variables
@@ -123,8 +124,6 @@ def _packed(stored: dict[str, Any]) -> str:
 
 
 def _page(report: GraphReport, picture: str, packed: str, flags: str) -> str:
-    from jinja2 import Environment
-
     script = asset("page.js")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["clean"] = cleaned

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
 from noetlc.graph.formats.text import FIRINGS_MAX, facts, headline, outcome
 from noetlc.graph.report import GraphFinding, GraphReport, Witness
 from noetlc.net.findings import NetFindingKind
@@ -26,10 +32,6 @@ _COLORS = {
 
 def show(report: GraphReport, console: Console | None = None) -> None:
     """Print a report to a terminal; standard output by default."""
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
-
     # What a playbook holds is text to show, never markup to obey; highlighting would colour it by accident.
     console = console or Console(markup=False, highlight=False, emoji=False)
     console.print(Text(visible_line(headline(report)), "bold"))
@@ -45,9 +47,6 @@ def show(report: GraphReport, console: Console | None = None) -> None:
 
 
 def _facts(report: GraphReport) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="cyan", no_wrap=True)
     grid.add_column()
@@ -57,8 +56,6 @@ def _facts(report: GraphReport) -> RenderableType:
 
 
 def _finding(finding: GraphFinding) -> RenderableType:
-    from rich.text import Text
-
     where = f"  {finding.where}" if finding.where else ""
     return Text.assemble(
         (finding.kind.value, _COLORS[finding.kind]), f": {visible_line(finding.message)}", (visible_line(where), "dim")
@@ -66,10 +63,6 @@ def _finding(finding: GraphFinding) -> RenderableType:
 
 
 def _witness(witness: Witness) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=SIMPLE_HEAD, title="a run that shows it", title_justify="left", title_style="dim")
     table.add_column("", style="dim", justify="right")
     for column in ("step", "what happens", "line"):

@@ -11,7 +11,9 @@ A reader reads format 4, which has no checksum, and any minor version.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import sha256
 
+from noetlvm.bytecode.codec import writer
 from noetlvm.bytecode.codec.malformed import MalformedCode
 from noetlvm.bytecode.codec.reader import ByteReader
 from noetlvm.bytecode.isa import ISA_VERSION
@@ -57,8 +59,6 @@ class Section(Record):
 
 def frame(payloads: Iterable[tuple[str, bytes]]) -> bytes:
     """Make a bundle of sections, which come in their order."""
-    from noetlvm.bytecode.codec import writer
-
     return _joined(HEADER, [writer.count(SECTIONS[id]) + writer.block(payload) for id, payload in payloads])
 
 
@@ -91,8 +91,6 @@ def bundle_id(data: bytes) -> str:
 
     The header counts as that of format 4, so that a program has the same id in both formats.
     """
-    from hashlib import sha256
-
     frames = _frames_without_debug(data)
     major, length = len(MAGIC), len(HEADER) - 1
     return sha256(data[:major] + b"\4" + data[major + 1 : length] + b"\0" + b"".join(frames)).hexdigest()
@@ -105,10 +103,6 @@ def strip(data: bytes) -> bytes:
 
 def _joined(header: bytes, frames: list[bytes]) -> bytes:
     """Return a bundle of framed sections, with the checksum that its header announces."""
-    from hashlib import sha256
-
-    from noetlvm.bytecode.codec import writer
-
     data = header + writer.count(len(frames)) + b"".join(frames)
     return data + sha256(data).digest()[: header[-1]]
 
@@ -141,16 +135,13 @@ def _check_sum(reader: ByteReader) -> None:
     """Refuse a bundle whose bytes changed after it was made, before any of them is decoded."""
     data, length = reader.data, reader.data[len(HEADER) - 1]
     end = max(len(data) - length, len(HEADER))
-    if length:
-        from hashlib import sha256
-
-        if sha256(data[:end]).digest() != data[end:]:
-            reader.fail(
-                MalformedCode.CHECKSUM,
-                "the checksum does not match: the file was changed or cut off after it was made; copy it again, or "
-                "compile the playbook again",
-                end,
-            )
+    if length and sha256(data[:end]).digest() != data[end:]:
+        reader.fail(
+            MalformedCode.CHECKSUM,
+            "the checksum does not match: the file was changed or cut off after it was made; copy it again, or "
+            "compile the playbook again",
+            end,
+        )
     reader.open(_CONTAINER, 0, end)
     reader.at = len(HEADER)
 

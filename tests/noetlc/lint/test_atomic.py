@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from noetlc.files import write_atomically
+from noetlvm.atomic_file import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path

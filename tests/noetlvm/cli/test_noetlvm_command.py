@@ -19,7 +19,7 @@ ROOT = Path(noetlvm.__file__).parents[1]
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(typer_app(PROGRAM), arguments)
+    result = CliRunner().invoke(typer_app(PROGRAM, PROGRAM.commands), arguments)
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -125,7 +125,7 @@ def test_the_package_imports_nothing() -> None:
 
 @pytest.mark.parametrize("name", PROGRAM.commands)
 def test_arguments_are_shown_as_people_write_them(name: str) -> None:
-    text = CliRunner().invoke(typer_app(PROGRAM), [name, "--help"]).output
+    text = CliRunner().invoke(typer_app(PROGRAM, [name]), [name, "--help"]).output
     usage, _, arguments = text.partition("\n")
     assert "{" not in usage
     assert "[[" not in usage

@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from noetlvm.cli.view import Lines, Live, Progress, Quiet, view_for
+from noetlvm.cli.terminal import Live
+from noetlvm.cli.view import Lines, Progress, Quiet, view_for
 from noetlvm.data.event import Event, Recorded
 from noetlvm.limits import EVENTS_WARNING
 from noetlvm.store.interface import Execution
@@ -74,7 +75,7 @@ def test_a_very_long_log_is_warned_of_once() -> None:
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch) -> Live:
     """A view for which no time passes but that of the log."""
-    monkeypatch.setattr("noetlvm.cli.view.time", lambda: 0.0)
+    monkeypatch.setattr("noetlvm.cli.terminal.time", lambda: 0.0)
     return Live()
 
 
@@ -115,7 +116,7 @@ def test_a_low_terminal_is_shown_what_runs_and_the_latest_that_ended(live: Live)
 
 def test_time_passes_while_no_event_arrives(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     live.observe(ROW, recorded(LOG))
-    monkeypatch.setattr("noetlvm.cli.view.time", lambda: 125.01)
+    monkeypatch.setattr("noetlvm.cli.terminal.time", lambda: 125.01)
     assert "2 min 5 s" in drawn(live, 100)[-1]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from enum import Enum
 from typing import Annotated, Any
 
@@ -51,7 +53,8 @@ class OneCommand(CommandProgram):
 
 def read_by_typer(program: CommandProgram, name: str, words: list[str]) -> Read:
     recorder = Recorder(program.find(name))
-    only = OneCommand(program.name, program.version, program.about, program.package, (name, "other"), command=recorder)
+    other = next(each for each in program.commands if each != name)
+    only = OneCommand(program.name, program.version, program.about, program.package, (name, other), command=recorder)
     assert run_with_typer(only, [name, *words]) == 7
     (read,) = recorder.calls
     return read
@@ -61,6 +64,20 @@ def needed(command: Command, *, but: str = "") -> list[str]:
     """Return the words without which a command cannot be called."""
     missing = [each for each in parameters(command) if each.default is REQUIRED and each.name != but]
     return [word for each in missing for word in (*each.flags[-1:], f"some-{each.name}")]
+
+
+@pytest.mark.parametrize("program", [COMPILER, MACHINE], ids=lambda program: program.name)
+def test_help_of_a_program_lists_every_command_without_importing_any(program: CommandProgram) -> None:
+    script = f"""
+import sys
+from {program.package}.app import PROGRAM
+from noetlvm.command_line.typer_app import run_with_typer
+code = run_with_typer(PROGRAM, ["--help"])
+print(code, [name for name in PROGRAM.commands if f"{{PROGRAM.package}}.{{name}}" in sys.modules])
+"""
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert printed.endswith("0 []\n")
+    assert [name for name in program.commands if f"\n  {name} " not in printed] == []
 
 
 def spellings(parameter: Parameter) -> list[list[str]]:

@@ -11,7 +11,7 @@ import nats
 import pytest
 
 from noetlvm.tools.call import Outcome
-from noetlvm.tools.nats import flushed
+from noetlvm.tools.nats_client import flushed
 from tests.servers import nats_server
 from tests.waiting import until
 

@@ -14,6 +14,7 @@ import pytest
 from noetlvm.keychain.auth import postgres_parts
 from noetlvm.limits import TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall
+from noetlvm.tools.postgres_client import PoolLimits, _Pool
 from noetlvm.tools.runner import ToolRunner
 from tests.servers import new_database
 
@@ -379,3 +380,37 @@ async def run_once(call: ToolCall) -> Outcome:
         return await runner.run(call)
     finally:
         await runner.close()
+
+
+class HangingConnection:
+    """A connection in a transaction whose rollback never ends."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.pgconn = self
+        self.transaction_status = 2
+        self.rolls_back = asyncio.Event()
+        self.is_finished = False
+
+    async def rollback(self) -> None:
+        self.rolls_back.set()
+        await asyncio.Event().wait()
+
+    def finish(self) -> None:
+        self.is_finished = True
+
+
+def test_a_task_that_is_cancelled_while_it_rolls_back_frees_its_slot() -> None:
+    async def cancelled() -> tuple[bool, bool]:
+        pool = _Pool({}, PoolLimits(max_size=1))
+        await pool._slots.acquire()
+        connection: Any = HangingConnection()
+        returning = asyncio.ensure_future(pool.give_back(connection))
+        await connection.rolls_back.wait()
+        returning.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await returning
+        return pool._slots.locked(), connection.is_finished
+
+    assert asyncio.run(cancelled()) == (False, True)
