@@ -109,17 +109,15 @@ def compile(source: Source, *others: Source, config: str | PathLike[str] | None 
 
 def analyse(source: Source, *, config: str | PathLike[str] | None = None) -> Analysis:
     """Return what a playbook can do. Raises PlaybookError if its errors leave no net."""
-    from noetlc.graph.analyse import analyse as analyse_net
-    from noetlc.graph.networkx_graph import to_networkx
-    from noetlc.graph.reading import net_of
+    from noetlc.graph import analyse, networkx_graph, reading
 
     path, data = _read(source)
     checked = check_playbook(path, data, _settings(source, config))
-    net = net_of(checked)
+    net = reading.net_of(checked)
     if net is None:
         raise PlaybookError(_rows(checked))
     silenced = frozenset((finding.code, finding.message) for finding in checked.silenced)
-    return Analysis(lint(source, config=config), analyse_net(net, path, silenced), to_networkx(net))
+    return Analysis(lint(source, config=config), analyse.analyse(net, path, silenced), networkx_graph.to_networkx(net))
 
 
 def _read(source: Source, number: int = 0) -> tuple[str, bytes]:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from noetlc.analysis.model import Model
 from noetlc.bundle.files import open_bundle
 from noetlc.files import STDIO
 from noetlc.finding import Severity
 from noetlc.net.net import Net
 from noetlc.net.program import nets_of
-from noetlc.net.source import source_net
-from noetlc.session import Session
-from noetlc.syntax.playbook_parser import parse_playbook
 from noetlvm.bytecode.codec.container import MAGIC
 from noetlvm.command_line.process import CommandError
 from noetlvm.record import changed
@@ -56,6 +52,8 @@ def _is_bundle(file: str) -> bool:
 
 def _read_source(file: str, with_pipelines: bool, config: str | None) -> Drawable:
     """Read a playbook, and print its errors; warnings are left to `lint`."""
+    from noetlc.session import Session
+
     session = Session((file,), config)
     (checked,) = session.check()
     silenced = frozenset((finding.code, finding.message) for finding in checked.silenced)
@@ -73,6 +71,10 @@ def _read_source(file: str, with_pipelines: bool, config: str | None) -> Drawabl
 
 def net_of(checked: CheckedFile) -> Net | None:
     """Return the net of a playbook; None if its errors leave none."""
+    from noetlc.analysis.model import Model
+    from noetlc.net.source import source_net
+    from noetlc.syntax.playbook_parser import parse_playbook
+
     root = checked.document.root
     if root is None or checked.playbook is None or checked.document.is_damaged:
         return None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from noetlc import __version__
 from noetlc.files import STDIN_NAME, STDIO, read_bounded, write_file
@@ -17,6 +17,7 @@ from noetlc.finding import Finding
 from noetlc.lint.baseline import read_baseline, write_baseline
 from noetlc.lint.cache import Cache, no_cache, open_cache
 from noetlc.lint.discover import Target, discover
+from noetlc.lint.fixing import fix_text
 from noetlc.report.located_finding import LocatedFinding
 from noetlc.report.report import OutputFormat, Report, render, statistics, summary
 from noetlc.settings import Settings
@@ -25,6 +26,9 @@ from noetlvm.atomic_file import write_atomically
 from noetlvm.command_line.printed import counted, terminal_width
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, SUCCESS, CommandError
 from noetlvm.record import Record
+
+if TYPE_CHECKING:
+    from noetlc.lint.check import CheckedFile
 
 
 class Color(StrEnum):
@@ -208,16 +212,13 @@ class LintRun:
                 yield self._repair(path)
 
     def _repair(self, path: str) -> _Repair:
-        from noetlc.lint.check import check_bytes
-        from noetlc.lint.fixing import fix_text
-
         try:
             text = self.read(path).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:  # it changed since it was checked
             return _Repair(path, "", "", 0, f"{path}: not fixed: {error}")
 
         def findings(text: str) -> list[Finding]:
-            checked = check_bytes(path, text.encode("utf-8"), self.settings)
+            checked = self._checked(path, text.encode("utf-8"))
             rows = checked.rows()
             wanted = {_identity(row) for row in self._select(rows)}
             return [finding for finding, row in zip(checked.findings, rows, strict=True) if _identity(row) in wanted]
@@ -226,10 +227,13 @@ class LintRun:
         problem = f"{path}: {fixed.problem}" if fixed.problem else None
         return _Repair(path, text, fixed.text, fixed.count, problem)
 
-    def _write(self, repair: _Repair) -> bool:
-        """Save a fixed file, and replace its findings by those that are left."""
+    def _checked(self, path: str, data: bytes) -> CheckedFile:
         from noetlc.lint.check import check_bytes
 
+        return check_bytes(path, data, self.settings)
+
+    def _write(self, repair: _Repair) -> bool:
+        """Save a fixed file, and replace its findings by those that are left."""
         data = repair.after.encode("utf-8")
         if self.stdin is not None:
             self.stdin = data
@@ -239,7 +243,7 @@ class LintRun:
             except OSError as error:
                 self._problem(f"{repair.path}: cannot be written: {error.strerror}")
                 return False
-        self.rows[repair.path] = tuple(self._select(check_bytes(repair.path, data, self.settings).rows()))
+        self.rows[repair.path] = tuple(self._select(self._checked(repair.path, data).rows()))
         return True
 
     # ---- report

@@ -1,4 +1,5 @@
 import ast
+import builtins
 import sys
 from collections.abc import Iterator
 
@@ -60,8 +61,6 @@ def _unbound(code: PythonCode) -> Iterator[tuple[str, int, int, bool]]:
 
 def _defined(code: PythonCode) -> set[str]:
     """Return the names that a misspelt one may mean."""
-    import builtins
-
     found = {*(code.names or ()), *dir(builtins)}
     for node in code.nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

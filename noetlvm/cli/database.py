@@ -85,12 +85,11 @@ def reading_results(given: str | None, server: str | None) -> Iterator[tuple[Sto
 @contextmanager
 def remote_reading(server: str | None, token_file: str | None = None) -> Iterator[RemoteReader]:
     """Open a server for reading; what it refuses is an error of the command."""
-    from noetlvm.client.calls import ServiceError
-    from noetlvm.client.reader import RemoteReader
+    from noetlvm.client import ServiceError, reader
 
-    with closing(RemoteReader(remote_client(server, token_file))) as reader:
+    with closing(reader.RemoteReader(remote_client(server, token_file))) as opened:
         try:
-            yield reader
+            yield opened
         except ServiceError as error:
             raise CommandError(str(error)) from None
 

@@ -321,7 +321,7 @@ def urlize(
     _check_schemes(fuel, schemes, len(words))
     added = 6 * (len(relations) + len(_text_only(target or ""))) + 64
     fuel.make(16 * text_bytes(plain) + len(words) * added)
-    return str(_of_jinja_utils().urlize(plain, trim_url_limit, rel=relations, target=target, extra_schemes=schemes))
+    return str(_jinja().utils.urlize(plain, trim_url_limit, rel=relations, target=target, extra_schemes=schemes))
 
 
 def _check_schemes(fuel: Fuel, schemes: tuple[Data, ...], words: int) -> None:
@@ -332,15 +332,13 @@ def _check_schemes(fuel: Fuel, schemes: tuple[Data, ...], words: int) -> None:
 
 
 def _of_jinja(function: str) -> Callable[..., Any]:
-    from jinja2 import filters
-
-    return getattr(filters, function)  # type: ignore[no-any-return]
+    return getattr(_jinja().filters, function)  # type: ignore[no-any-return]
 
 
-def _of_jinja_utils() -> Any:
-    from jinja2 import utils
+def _jinja() -> Any:
+    import jinja2
 
-    return utils
+    return jinja2
 
 
 TEXT_FILTERS: dict[str, Callable[..., Data]] = {

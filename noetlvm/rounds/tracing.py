@@ -29,20 +29,19 @@ def tracing_of(reader: LogReader) -> TraceWriter | None:
         return None
     try:
         from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
+        from opentelemetry.sdk.trace import TracerProvider, export
 
         from noetlvm.rounds.spans import TraceWriter
 
         if names == "otlp":
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-            exporter: SpanExporter = OTLPSpanExporter()
+            exporter: export.SpanExporter = OTLPSpanExporter()
         elif names == "console":
-            exporter = ConsoleSpanExporter(out=sys.stderr)
+            exporter = export.ConsoleSpanExporter(out=sys.stderr)
         else:
             raise TracingError(f"{_EXPORTER}={names} is not a known exporter: write otlp, console or none")
     except ImportError as error:
         raise TracingError(f"traces need another package ({error.name}): pip install 'noetlc[otel]'") from None
     resource = Resource.create({} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "noetlvm"})
-    return TraceWriter(reader, TracerProvider(resource=resource), BatchSpanProcessor(exporter))
+    return TraceWriter(reader, TracerProvider(resource=resource), export.BatchSpanProcessor(exporter))

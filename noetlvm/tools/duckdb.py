@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -263,7 +263,7 @@ def _extension(name: str) -> list[str]:
     """Return what loads an extension: from its Python package if that is installed, else downloaded once."""
     import duckdb
 
-    found = find_spec(f"duckdb_extension_{name}")
+    found = importlib.util.find_spec(f"duckdb_extension_{name}")
     for folder in found.submodule_search_locations or () if found else ():
         file = Path(folder, "extensions", f"v{duckdb.__version__}", f"{name}.duckdb_extension")
         if file.exists():

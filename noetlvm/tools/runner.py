@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from noetlvm.expr.errors import ExpressionError
@@ -73,7 +73,9 @@ def _ready(kind: ToolKind, call: ToolCall) -> ToolCall:
 def missing_packages(kinds: Iterable[str]) -> list[str]:
     """Return what is not installed of what tool kinds need, in sentences with the remedy."""
     found = [kind for name in sorted(kinds) if (kind := find_kind(name)) is not None and kind.package]
-    return [_needs(kind, kind.package) for kind in found if kind.package and find_spec(kind.package) is None]
+    return [
+        _needs(kind, kind.package) for kind in found if kind.package and importlib.util.find_spec(kind.package) is None
+    ]
 
 
 class MissingPackageError(Exception):
