@@ -7,14 +7,15 @@
   .tool ( @"tool"
   fetch:
     ENTER "fetch"                                @7:9      # task := fetch, attempt := 1
+  L1:
     UNLESS ( @"task fetch"
       NAME ctx                                     @13:29
       ATTR "done"                                  @13:33    # ctx.done
       TRUTH                                        @13:26    # truth(ctx.done)
       RETURN
-    ) L1                                         @13:25    # guard ? next : L1
-    SKIP L5                                      @13:19    # → L5
-  L1:
+    ) L2                                         @13:25    # guard ? next : L2
+    SKIP L6                                      @13:19    # → L6
+  L2:
     CALL "http" (
       TEXT_BEGIN                                   @9:17
       EMIT_CONST "https://example.com/"
@@ -45,10 +46,10 @@
     L1:
       TRUTH                                        @15:26    # truth(…)
       RETURN
-    ) L2                                         @15:25    # guard ? next : L2
+    ) L3                                         @15:25    # guard ? next : L3
     RETRY 4 exponential (@16:80 CONST 0.5; RETURN) L1 @16:25 # attempt < 4 ? wait, L1 : next
     FAIL                                                   # ∎ failed
-  L2:
+  L3:
     UNLESS (
       NAME outcome                                 @17:29
       ATTR "status"                                @17:37    # outcome.status
@@ -56,9 +57,9 @@
       COMPARE ==                                   @17:44    # outcome.status == "error"
       TRUTH                                        @17:26    # truth(outcome.status == "error")
       RETURN
-    ) L3                                         @17:25    # guard ? next : L3
+    ) L4                                         @17:25    # guard ? next : L4
     FAIL                                         @18:25    # ∎ failed
-  L3:
+  L4:
     UNLESS (
       NAME outcome                                 @19:29
       ATTR "result"                                @19:37    # outcome.result
@@ -66,7 +67,7 @@
       ATTR "more"                                  @19:49    # outcome.result.data.more
       TRUTH                                        @19:26    # truth(outcome.result.data.more)
       RETURN
-    ) L4                                         @19:25    # guard ? next : L4
+    ) L5                                         @19:25    # guard ? next : L5
     PATCH none (
       NAME ctx                                     @20:69
       ATTR "page"                                  @20:73    # ctx.page
@@ -77,9 +78,9 @@
       RETURN
     )                                            @20:25    # iter ∪= i, ctx ∪= c
     JUMP_TO fetch                                          # _prev := outcome.result, → fetch
-  L4:
+  L5:
     PATCH none (@22:49 CONST {"done": true}; RETURN) @22:27 # iter ∪= i, ctx ∪= c
     BREAK                                                  # _prev := outcome.result ∎
-  L5:
+  L6:
     END                                          @7:9      # ∎ done
   )

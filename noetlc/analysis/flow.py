@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from noetlc.analysis.endings import ALWAYS_THERE, FailureCause
 from noetlc.analysis.formulas import ERROR_OUTCOME, OK_OUTCOME, UNDEFINED, Facts
-from noetlc.analysis.guards import constant_of, decide, names_read
+from noetlc.analysis.guards import constant_of, decide, guard_can_raise, names_read
 from noetlc.syntax import ast
-from noetlc.syntax.nodes import Mapping, MappingEntry, scalars
+from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, scalars
 from noetlvm.language.tool_kinds import find_kind
 from noetlvm.record import IdentityRecord, Record
 
@@ -37,6 +38,8 @@ class Way(IdentityRecord):
     to: int
     rule: ast.PolicyRule | None = None
     """The policy rule behind it; None if it follows from the language."""
+    failure: FailureCause | None = None
+    """Why it fails where it leads to `FAILED`."""
     is_retry: bool = False
     """The same task again, or the failure once its attempts are used up."""
     repeats: bool = False
@@ -71,14 +74,14 @@ class Flow(Record, cached=True):
 
     @cached_property
     def can_end(self) -> frozenset[int]:
-        """The points from which the pipeline can end, other than by using up a retry."""
+        """The points from which the pipeline can end, other than by using up a retry or by a value that fails."""
         into: list[list[int]] = [[] for _ in self.points]
         ending: list[int] = []
         for number, point in enumerate(self.points):
             for way in point.ways:
                 if way.to >= 0:
                     into[way.to].append(number)
-                elif not way.is_retry:
+                elif not way.is_retry and way.failure in (None, FailureCause.OUTCOME):
                     ending.append(number)
         return _closure(ending, lambda number: into[number])
 
@@ -88,9 +91,26 @@ class Flow(Record, cached=True):
         return self.start == DONE or any(way.to == DONE for _, way in self._taken())
 
     @cached_property
-    def can_fail(self) -> bool:
-        """Whether some path ends as failed. A pipeline that goes back can run out of rounds or of fuel (S20, S39)."""
-        return any(way.to == FAILED or self._goes_back(number, way) for number, way in self._taken())
+    def failures(self) -> frozenset[FailureCause]:
+        """How the pipeline can fail. One that goes back can run out of rounds or of fuel (S20, S39)."""
+        found = {way.failure or FailureCause.OUTCOME for _, way in self._taken() if way.to == FAILED}
+        if any(self._goes_back(number, way) for number, way in self._taken()):
+            found.add(FailureCause.FUEL)
+        if any(_is_computed(max) for max in self._rounds_of_until()):
+            found.add(FailureCause.NUMBER)
+        return frozenset(found)
+
+    def _rounds_of_until(self) -> Iterator[Scalar]:
+        """Yield what counts the rounds of an `until`, before its body: its own point is the test after that."""
+        for point in self.points:
+            if isinstance(point.entry, ast.Repeat) and point.entry.word == "until" and point.entry.max:
+                yield point.entry.max
+
+    @property
+    def tasks_entered(self) -> int:
+        """How many tasks control can reach."""
+        views = (self.points[number].view for number in self.reachable)
+        return sum(view is not None and not view.task.is_flow for view in views)
 
     def _taken(self) -> Iterator[tuple[int, Way]]:
         return ((number, way) for number in self.reachable for way in self.points[number].ways)
@@ -157,7 +177,7 @@ def tool_can_fail(kind_name: str) -> bool:
 def task_can_fail(view: TaskView) -> bool:
     """True if a task can fail: its tool can, its kind is unknown, or an input is computed and so may be undefined."""
     kind = find_kind(view.kind) if view.kind else None
-    return kind is None or kind.can_fail or any(map(_is_computed, inputs_of(view)))
+    return kind is None or kind.can_fail or any(may_fail(entry.value) for entry in inputs_of(view))
 
 
 def is_called(task: ast.Task) -> bool:
@@ -191,8 +211,17 @@ def _tried(task: ast.Task, facts: Facts) -> Iterator[tuple[ast.PolicyRule, bool 
             return
 
 
-def _is_computed(entry: MappingEntry) -> bool:
-    return any(scalar.is_template and constant_of(scalar) is UNDEFINED for scalar in scalars(entry.value))
+def may_fail(value: Node) -> bool:
+    """True if a value is computed and so may be undefined, other than one that is always there."""
+    return any(_is_computed(scalar) and _path(scalar) not in ALWAYS_THERE for scalar in scalars(value))
+
+
+def _is_computed(scalar: Scalar | None) -> bool:
+    return scalar is not None and scalar.is_template and constant_of(scalar) is UNDEFINED
+
+
+def _path(scalar: Scalar) -> str:
+    return scalar.text.removeprefix("{{").removesuffix("}}").strip()
 
 
 def inputs_of(view: TaskView) -> Iterator[MappingEntry]:
@@ -221,7 +250,7 @@ def _closure(start: Iterable[int], onward: Callable[[int], Iterable[int]]) -> fr
 
 
 def _distinct(ways: Iterable[Way]) -> tuple[Way, ...]:
-    return tuple({(way.to, id(way.rule), way.is_retry): way for way in ways}.values())
+    return tuple({(way.to, id(way.rule), way.failure, way.is_retry): way for way in ways}.values())
 
 
 class _Layout:
@@ -286,6 +315,8 @@ class _Layout:
         for branch in choose.choose:
             body = (branch.else_.then if branch.else_ else branch.then) or ()
             always = True if branch.else_ else decide(branch.when)
+            if guard_can_raise(branch.when):
+                yield Way(FAILED, failure=FailureCause.GUARD)
             if always is not False:
                 yield Way(self._first(body, onward))
             if always:
@@ -296,6 +327,10 @@ class _Layout:
         always = decide(repeat.when) if repeat.when else None
         is_until = repeat.word == "until"
         goes_round = None if always is None else always != is_until
+        if guard_can_raise(repeat.when):
+            yield Way(FAILED, failure=FailureCause.GUARD)
+        if goes_round is not False and (_is_computed(repeat.max) or _is_computed(repeat.delay)):
+            yield Way(FAILED, failure=FailureCause.NUMBER)
         if goes_round is not False:
             yield Way(self._first(repeat.do or (), number), repeats=is_until)
         if not goes_round:
@@ -305,17 +340,23 @@ class _Layout:
         view = self._views[id(task)]
         if view.kind == "workbook":
             yield Way(DONE)  # the tasks put in its place may `break` or fail, whatever this one's policy
-            yield Way(FAILED)
+            yield Way(FAILED, failure=FailureCause.OUTCOME)
         yield from self._ways_after(task, number, onward, OK_OUTCOME)
-        if task_can_fail(view):
+        if task.is_flow:
+            if any(_is_computed(scalar) for entry in task.settings for scalar in scalars(entry.value)):
+                yield Way(FAILED, failure=FailureCause.NUMBER)
+        elif task_can_fail(view):
             yield from self._ways_after(task, number, onward, ERROR_OUTCOME)
 
     def _ways_after(self, task: ast.Task, number: int, onward: int, facts: Facts) -> Iterator[Way]:
         if task.spec is None or task.spec.policy is None:
-            yield Way(FAILED if facts is ERROR_OUTCOME else onward)
+            is_error = facts is ERROR_OUTCOME
+            yield Way(FAILED, failure=FailureCause.OUTCOME) if is_error else Way(onward)
             return
         always: bool | None = False
         for rule, always in _tried(task, facts):
+            if guard_can_raise(rule.when, facts):
+                yield Way(FAILED, rule, FailureCause.GUARD)
             if always is not False:
                 yield from self._rule_ways(rule, number, onward)
         if not always:
@@ -324,15 +365,20 @@ class _Layout:
     def _rule_ways(self, rule: ast.PolicyRule, number: int, onward: int) -> Iterator[Way]:
         then = rule.action
         directive = then.do.text if then and then.do else ""
+        for patch in (then.set_iter, then.set_ctx) if then else ():
+            if patch is not None and may_fail(patch):
+                yield Way(FAILED, rule, FailureCause.PATCH)
+        if then and directive == "retry" and (_is_computed(then.attempts) or _is_computed(then.delay)):
+            yield Way(FAILED, rule, FailureCause.NUMBER)
         if directive in ("continue", "skip"):
             yield Way(onward, rule)
         elif directive == "break":
             yield Way(DONE, rule)
         elif directive == "fail":
-            yield Way(FAILED, rule)
+            yield Way(FAILED, rule, FailureCause.OUTCOME)
         elif directive == "retry":
             yield Way(number, rule, is_retry=True)
-            yield Way(FAILED, rule, is_retry=True)
+            yield Way(FAILED, rule, FailureCause.OUTCOME, is_retry=True)
         else:
             yield from self._jump_ways(rule, then, directive, onward)
 

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise, product
 from typing import Final, TypeAlias
 
+from noetlvm.language.scopes import FIELDS, Shape
 from noetlvm.record import IdentityRecord, Record
 
 STEP_DONE = "step.done"
@@ -425,6 +426,45 @@ def item_is_true(item: Item) -> Formula:
     if isinstance(item, Truth):
         return item.formula
     return True if item.is_something else OperandTest(item.text, TRUE)
+
+
+# ---- failures
+
+_SHAPES = {path: field.shape for path, field in FIELDS.items()}
+_SCALARS = frozenset({Shape.TEXT, Shape.INTEGER, Shape.NUMBER, Shape.BOOLEAN})
+_ALWAYS_NUMBERS = frozenset({"_attempt", "outcome.meta.attempt", "outcome.meta.duration_ms", "outcome.meta.ts"})
+_TYPE_TESTS = frozenset(
+    {"boolean", "false", "float", "integer", "mapping", "none", "number", "sequence", "string", "true"}
+)
+
+
+def can_raise(name: str, operands: tuple[object, ...], items: Sequence[Item]) -> bool:
+    """Return whether an operation of a guard can fail: by the types of its operands, or by their size (S12)."""
+    if name == "COMPARE":
+        return _comparison_can_raise(str(operands[0]), items[0], items[1])
+    if name == "TEST":
+        return operands[0] not in _TYPE_TESTS or len(items) > 1
+    return name not in ("CONST", "UNDEFINED", "NOT", "TRUTH", "NAME", "BARE", "ATTR", "LIST", "TUPLE")
+
+
+def _comparison_can_raise(relation: str, left: Item, right: Item) -> bool:
+    if relation in ("==", "!="):
+        return not (_is_scalar(left) or _is_scalar(right))
+    if relation in ("in", "not in"):
+        return not (isinstance(right, Known) and isinstance(right.value, list | tuple) and _is_scalar(left))
+    return not (_is_surely_number(left) and _is_surely_number(right))
+
+
+def _is_scalar(item: Item) -> bool:
+    if isinstance(item, Known):
+        return item.value is UNDEFINED or not isinstance(item.value, list | tuple | dict)
+    return isinstance(item, Truth) or _SHAPES.get(item.text) in _SCALARS
+
+
+def _is_surely_number(item: Item) -> bool:
+    if isinstance(item, Known):
+        return isinstance(item.value, int | float)
+    return isinstance(item, Term) and item.text in _ALWAYS_NUMBERS
 
 
 # ---- text

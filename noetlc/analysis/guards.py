@@ -18,6 +18,7 @@ from noetlc.analysis.formulas import (
     OperandTest,
     Term,
     Truth,
+    can_raise,
     compared,
     holds,
     if_,
@@ -71,16 +72,27 @@ def _verdict(text: str, facts: Facts) -> bool | None:
     return verdict(_formula(text, facts))
 
 
-@per_document
+def guard_can_raise(guard: Scalar | None, facts: Facts = NO_FACTS) -> bool:
+    """Return whether evaluating a guard can fail (S81)."""
+    return guard is not None and guard.is_template and _read(guard.text, facts)[1]
+
+
 def _formula(text: str, facts: Facts) -> Formula:
+    return _read(text, facts)[0]
+
+
+@per_document
+def _read(text: str, facts: Facts) -> tuple[Formula, bool]:
+    """Return a guard's formula, and whether evaluating it can fail."""
     expression = _sole_expression(parse_template(text))
     opaque = OperandTest(" ".join(text.split()), HOLDS)
     if expression is None:
-        return opaque
+        return opaque, True
+    reading = _Reading(text, facts)
     try:
-        return _Reading(text, facts).read(expression, item_holds)
+        return reading.read(expression, item_holds), reading.can_raise
     except (_TooLargeError, RecursionError):
-        return opaque
+        return opaque, True
 
 
 def names_read(guard: Scalar | None) -> frozenset[str]:
@@ -171,6 +183,8 @@ class _Reading:
         self._facts = facts.items
         self._folding = Folding()
         self._left = _READS_MAX
+        self.can_raise = False
+        """An operation that was read can fail."""
 
     def read(self, node: t.Expression, then: _Then) -> Formula:
         self._left -= 1
@@ -180,6 +194,7 @@ class _Reading:
         if constant is not None:
             return then(Known(constant.value))
         read = _READ.get(type(node))
+        self.can_raise = self.can_raise or read is None
         return read(self, node, then) if read else then(Term(self._text[node.span.start : node.span.end]))
 
     def _all(self, nodes: Sequence[t.Expression], then: Callable[[list[Item]], Formula]) -> Formula:
@@ -214,6 +229,7 @@ class _Reading:
     def _indexed(self, holder: Item, key: Item) -> Item:
         if isinstance(key, Known) and isinstance(key.value, str):
             return self._field(holder, key.value)
+        self.can_raise = True
         return Term(f"{item_text(holder)}[{item_text(key)}]")
 
     def _field(self, holder: Item, name: str) -> Item:
@@ -234,6 +250,7 @@ class _Reading:
             is_last = number == len(node.ops) - 1
 
             def with_right(right: Item) -> Formula:
+                self.can_raise = self.can_raise or can_raise("COMPARE", (operand.op,), (left, right))
                 result = compared(operand.op, left, right)
                 if is_last:
                     return then(result)
@@ -290,7 +307,11 @@ class _Reading:
         return self._operation(opcode, operands, taken, then)
 
     def _operation(self, name: str, operands: tuple[object, ...], taken: list[t.Expression], then: _Then) -> Formula:
-        return self._all(taken, lambda items: then(Term(operation_text(name, operands, items))))
+        def done(items: list[Item]) -> Formula:
+            self.can_raise = self.can_raise or can_raise(name, operands, items)
+            return then(Term(operation_text(name, operands, items)))
+
+        return self._all(taken, done)
 
     def _sign(self, node: t.Neg | t.Pos, then: _Then) -> Formula:
         return self._operation("NEG" if isinstance(node, t.Neg) else "POS", (), [node.node], then)

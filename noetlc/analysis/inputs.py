@@ -9,7 +9,7 @@ from noetlc.finding import Edit, Fix
 from noetlc.migrate.dialect import SINKS
 from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetlc.syntax.span import Span
-from noetlvm.language.tool_kinds import SPEC, ToolKind, builtin_kinds, find_kind
+from noetlvm.language.tool_kinds import SPEC, ToolKind, find_kind
 
 if TYPE_CHECKING:
     from noetlc.analysis.model import Model, TaskView
@@ -27,6 +27,18 @@ class Respelling(NamedTuple):
         """True for an input of the task that is written under its `spec`."""
         return self.written.startswith(SPEC) and not self.canonical.startswith(SPEC)
 
+    @property
+    def is_knob(self) -> bool:
+        """True for a setting that is written beside the inputs."""
+        return self.canonical.startswith(SPEC) and not self.written.startswith(SPEC) and not self.is_retry
+
+    @property
+    def is_retry(self) -> bool:
+        """True for a `retry` of a task, which became a policy."""
+        return self.canonical == POLICY
+
+
+POLICY = f"{SPEC}policy"
 
 ON_ANY_TASK = frozenset({"eval", "pipe", *SINKS})
 """Keys of the older dialect that stand among the inputs; their own rules explain what replaced them."""
@@ -128,11 +140,9 @@ def old_inputs(model: Model, name: str) -> Iterator[MappingEntry]:
 
 
 def _may_take(kind_name: str, input_name: str) -> bool:
-    """Return whether a kind may have the input: an unknown kind may, and a plugin's that takes any input."""
+    """Return whether a kind declares the input. No kind takes a word of the language that it does not declare (S90)."""
     kind = find_kind(kind_name) if kind_name else None
-    if kind is None:
-        return bool(kind_name)
-    return kind.input(input_name) is not None or (kind.open and kind_name not in builtin_kinds())
+    return kind is not None and kind.input(input_name) is not None
 
 
 def old_evals(model: Model) -> Iterator[MappingEntry]:

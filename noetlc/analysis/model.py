@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from noetlc.analysis.names import Access, Definitions, Reading
 from noetlc.syntax import ast
-from noetlc.syntax.nodes import Mapping, MappingEntry, Node, Scalar, scalars
+from noetlc.syntax.nodes import Mapping, MappingEntry, Scalar
+from noetlc.syntax.positions import GUARDS, placed_scalars
 from noetlc.syntax.scalar_offsets import Offsets, scalar_offsets, span_through
 from noetlc.syntax.span import Problem, Source, Span, holds_any
 from noetlc.syntax.template_ast import Template
@@ -94,7 +95,7 @@ class Site(IdentityRecord):
     @property
     def is_guard(self) -> bool:
         """Return whether the value is read as true or false."""
-        return self.role == "when"
+        return self.position in GUARDS
 
     @property
     def input(self) -> str:
@@ -303,17 +304,6 @@ def loop_width(loop: ast.Loop) -> int | Scalar:
     return width.value if isinstance(width.value, int) else width
 
 
-def loop_numbers(loop: ast.Loop) -> Iterator[tuple[str, Scalar]]:
-    """Yield the numbers of a loop that may be templates, with their keys."""
-    spec = loop.spec
-    holders = (spec, spec.policy if spec else None, spec.rate if spec else None)
-    for holder in holders:
-        for key in ("max_in_flight", "max", "per"):
-            node = getattr(holder, key, None)
-            if isinstance(node, Scalar):
-                yield key, node
-
-
 def patches(then: ast.Then) -> Iterator[tuple[str, MappingEntry]]:
     """Yield what a rule writes: `set_iter` or `set_ctx`, and the entry."""
     for name, patch in (("set_iter", then.set_iter), ("set_ctx", then.set_ctx)):
@@ -357,106 +347,32 @@ def _reduced(site: Site, template: Template) -> Template:
 
 
 def _all_sites(model: Model) -> Iterator[Site]:
-    yield from _static_sites(model.playbook)
-    views = iter(model.tasks)
-    by_task = {id(view.task): view for view in views}
+    yield from _sites(model.playbook)
+    by_task = {id(view.task): view for view in model.tasks}
     for owner in model.owners:
         if owner.step:
-            yield from _step_sites(owner, owner.step)
+            yield from _sites(owner.step, owner)
         yield from _pipeline_sites(owner, owner.entries, by_task)
 
 
-def _static_sites(playbook: ast.Playbook) -> Iterator[Site]:
-    if playbook.workload:
-        yield from _value_sites(playbook.workload, TemplatePosition.STATIC, "workload")
-    for credential in playbook.keychain or ():
-        for entry in credential.extra:
-            yield from _value_sites(entry.value, TemplatePosition.STATIC, f"keychain.{entry.key.text}")
-    spec = playbook.executor_spec
-    for entry in spec.extra if spec else ():
-        yield from _value_sites(entry.value, TemplatePosition.STATIC, f"executor.spec.{entry.key.text}")
-
-
-def _step_sites(owner: Owner, step: ast.Step) -> Iterator[Site]:
-    for rule in step.admission_rules:
-        if rule.when:
-            yield Site(rule.when, TemplatePosition.ADMIT, "when", owner)
-    for depth, loop in enumerate(step.loops):
-        if loop.in_ is not None:
-            yield from _value_sites(loop.in_, TemplatePosition.LOOP_IN, "in", owner, loop_depth=depth)
-        for role, node in loop_numbers(loop):
-            yield from _value_sites(node, TemplatePosition.LOOP_SPEC, role, owner, loop_depth=depth)
-    for arc in step.arcs:
-        if arc.when:
-            yield Site(arc.when, TemplatePosition.ARC_WHEN, "when", owner, arc=arc)
-        for entry in arc.args.entries if arc.args else ():
-            yield from _value_sites(entry.value, TemplatePosition.ARC_ARGS, f"args.{entry.key.text}", owner, arc=arc)
+def _sites(
+    struct: ast.Struct, owner: Owner | None = None, view: TaskView | None = None, depth: int | None = None
+) -> Iterator[Site]:
+    """Yield what is evaluated in an object. A scalar that is no text is a site where it is a guard."""
+    for scalar, placed in placed_scalars(struct):
+        if isinstance(scalar.value, str) or placed.key.is_guard:
+            around = placed.loops_around if depth is None else depth
+            yield Site(scalar, placed.key.position, placed.role, owner, view, placed.rule, placed.arc, around)
 
 
 def _pipeline_sites(
     owner: Owner, entries: tuple[ast.PipelineEntry, ...], by_task: dict[int, TaskView]
 ) -> Iterator[Site]:
-    depth = len(owner.loops)
     for entry in entries:
-        if isinstance(entry, ast.Task):
-            yield from _task_sites(owner, by_task[id(entry)], depth)
-            continue
-        for guard in block_guards(entry):
-            yield Site(guard, TemplatePosition.SUGAR_WHEN, "when", owner, loop_depth=depth)
-        if isinstance(entry, ast.Repeat) and entry.delay:
-            yield Site(entry.delay, TemplatePosition.TASK_DELAY, "delay", owner, loop_depth=depth)
-        if isinstance(entry, ast.Repeat) and entry.max:
-            yield from _value_sites(entry.max, TemplatePosition.SUGAR_MAX, "max", owner, loop_depth=depth)
-        for body in ast.bodies(entry):
+        view = by_task[id(entry)] if isinstance(entry, ast.Task) else None
+        yield from _sites(entry, owner, view, len(owner.loops))
+        for body in () if isinstance(entry, ast.Task) else ast.bodies(entry):
             yield from _pipeline_sites(owner, body, by_task)
-
-
-def block_guards(block: Block) -> Iterator[Scalar]:
-    holders = (block,) if isinstance(block, ast.Repeat) else block.choose
-    for holder in holders:
-        if holder.when:
-            yield holder.when
-
-
-def _task_sites(owner: Owner, view: TaskView, depth: int) -> Iterator[Site]:
-    task = view.task
-    for entry in task.extra:
-        yield from _value_sites(entry.value, TemplatePosition.TASK_INPUT, entry.key.text, owner, view, loop_depth=depth)
-    for entry in task.settings:
-        role = f"spec.{entry.key.text}"
-        yield from _value_sites(entry.value, TemplatePosition.TASK_INPUT, role, owner, view, loop_depth=depth)
-    for rule in task.rules:
-        if rule.when:
-            yield Site(rule.when, TemplatePosition.TASK_POLICY, "when", owner, view, rule, loop_depth=depth)
-    for rule, then in thens(task):
-        if then.attempts:
-            yield from _value_sites(
-                then.attempts, TemplatePosition.TASK_DELAY, "attempts", owner, view, rule, loop_depth=depth
-            )
-        if then.delay:
-            yield Site(then.delay, TemplatePosition.TASK_DELAY, "delay", owner, view, rule, loop_depth=depth)
-        for name, entry in patches(then):
-            role = f"{name}.{entry.key.text}"
-            yield from _value_sites(entry.value, TemplatePosition.TASK_PATCH, role, owner, view, rule, loop_depth=depth)
-
-
-def _value_sites(
-    value: Node,
-    position: TemplatePosition,
-    role: str,
-    owner: Owner | None = None,
-    task: TaskView | None = None,
-    rule: ast.PolicyRule | None = None,
-    arc: ast.Arc | None = None,
-    loop_depth: int = 0,
-) -> Iterator[Site]:
-    for scalar in scalars(value):
-        if isinstance(scalar.value, str):
-            yield Site(scalar, position, role, owner, task, rule, arc, loop_depth)
-
-
-GUARDS = (TemplatePosition.ADMIT, TemplatePosition.ARC_WHEN, TemplatePosition.TASK_POLICY, TemplatePosition.SUGAR_WHEN)
-"""Positions where an undefined value is false (S10)."""
 
 
 class KeyRead(IdentityRecord):

@@ -74,11 +74,15 @@ class NamesBeforeLabels:
 
     def __init__(self, playbook: ast.Playbook) -> None:
         self._shared = [task.entries for task in playbook.shared_tasks]
-        self._everywhere = frozenset(self._names(playbook)) if self._shared else frozenset()
+        # In canonical form the tasks stand in the place of the calls, under labels with dots.
+        self._matters = bool(self._shared) or any(
+            task.label and "." in task.label.text for step in playbook.workflow or () for task in _tasks_of(step)
+        )
+        self._everywhere = frozenset(self._names(playbook)) if self._matters else frozenset()
 
     def of(self, step: ast.Step) -> frozenset[str]:
         """Return those that count in the tasks of a step."""
-        if not self._shared or not step.loops:
+        if not self._matters or not step.loops:
             return self._everywhere
         iterators = {loop.iterator.text for loop in step.loops if loop.iterator}
         written = {name for entries in (step.tool or (), *self._shared) for name in _written(entries, "set_iter")}
@@ -92,6 +96,10 @@ class NamesBeforeLabels:
             yield from _written(step.tool or (), "set_ctx")
         for entries in self._shared:
             yield from _written(entries, "set_ctx")
+
+
+def _tasks_of(step: ast.Step) -> Iterator[ast.Task]:
+    return (entry for entry in step.tool or () if isinstance(entry, ast.Task))
 
 
 def _written(entries: Entries, patch: str) -> Iterator[str]:

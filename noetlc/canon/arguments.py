@@ -31,6 +31,8 @@ from noetlvm.record import Record
 ARGS = "args"
 
 _ATOMS = (t.Name, t.Getattr, t.Getitem, t.Call, t.List, t.Dict)
+_MAY_BE_UNDEFINED = (t.Name, t.Getattr, t.Getitem, t.Call, t.Filter, t.Cond, t.And, t.Or)
+"""A text with one of these in it is undefined where the value is: as at the call, where that is an error (S10)."""
 _NOT_EVALUATED = frozenset({"label", "kind", "desc"})
 _NOWHERE = Span(0, 0)
 
@@ -42,13 +44,15 @@ class Arguments(Record):
     given: Mapping[str, Node] = MappingProxyType({})
     labels: Mapping[str, ReadLabel] = MappingProxyType({})
     """What the labels of the list stand for, without those that another name hides."""
+    hiding: frozenset[str] = frozenset()
+    """The names that win over a label (S48)."""
 
     def overlaid(self, given: nodes.Mapping | None) -> Arguments:
         """Return the arguments of a nested call, whose own values have had these inlined already."""
         inner = {item.key.text: item.value for item in given.entries} if given else {}
         for argument in inner.values():
             require_shallow(argument)
-        return Arguments(self.budget, {**self.given, **inner})
+        return Arguments(self.budget, {**self.given, **inner}, hiding=self.hiding)
 
     @property
     def is_empty(self) -> bool:
@@ -85,13 +89,8 @@ class Arguments(Record):
         edits = sorted(self._edits(template, leaf))
         if not edits:
             return leaf
-        text, at = "", 0
-        for span, written in edits:
-            if span.start >= at:  # else it is nested in a read that has been replaced
-                text, at = text + leaf.text[at : span.start] + written, span.end
-        text += leaf.text[at:]
-        made = Scalar(leaf.span, text, text, leaf.style)
-        if parse_template(text).problems:  # it parsed before, so it has become too long or too deep
+        made = nodes.edited(leaf, edits)
+        if parse_template(made.text).problems:  # it parsed before, so it has become too long or too deep
             help = "shorten the arguments, or keep them in `ctx` and read them there"
             raise ExpansionError(
                 TOO_LARGE, leaf.span, "with the arguments of its call this template is too large", help
@@ -113,7 +112,7 @@ class Arguments(Record):
                 _require_unbound(overlay, bound, leaf)
                 yield use.node.span, print_expression(overlay)
             elif label := self._label_read(use):
-                _require_readable(label, leaf)
+                _require_readable(label, leaf, self.hiding)
                 yield use.node.span, label
 
     def _argument_read(self, use: NameUse) -> tuple[t.Expression, Node] | None:
@@ -196,12 +195,28 @@ def _text_of(template: t.Template, leaf: Scalar) -> t.Expression:
         return t.Const(_NOWHERE, "")
     if len(pieces) == 1 and isinstance(pieces[0], t.Const) and isinstance(pieces[0].value, str):
         return pieces[0]
-    return t.Concat(_NOWHERE, tuple(pieces) if len(pieces) > 1 else (t.Const(_NOWHERE, ""), *pieces))
+    text: t.Expression = t.Concat(_NOWHERE, tuple(pieces) if len(pieces) > 1 else (t.Const(_NOWHERE, ""), *pieces))
+    for piece in reversed(pieces):
+        if isinstance(piece, _MAY_BE_UNDEFINED) and not _is_namespace(piece):
+            text = t.Cond(_NOWHERE, _is_defined(piece), text, piece)
+    return text
 
 
-def _require_readable(label: str, leaf: Scalar) -> None:
+def _is_defined(expression: t.Expression) -> t.Expression:
+    return t.Test(_NOWHERE, expression, "defined", _NOWHERE)
+
+
+def _is_namespace(expression: t.Expression) -> bool:
+    return isinstance(expression, t.Name) and expression.name in NAMESPACES
+
+
+def _require_readable(label: str, leaf: Scalar, hiding: frozenset[str]) -> None:
     if not all(part.isidentifier() for part in label.split(".")):
         help = "write the label with letters, digits and `_`, in the workbook and at its call"
+        raise ExpansionError("P117", leaf.span, f"no template can read the label `{label}`", help)
+    first = label.partition(".")[0]
+    if first in hiding:
+        help = f"give the call another label than `{first}`: that is the name of a value too, which is read first"
         raise ExpansionError("P117", leaf.span, f"no template can read the label `{label}`", help)
 
 

@@ -55,6 +55,8 @@ class ExpansionContext(Record):
     """The list is one task without a label, which gets the caller's."""
     workbook_task: str = ""
     call: Span | None = None
+    called_at: Scalar | None = None
+    """The label of the call, if it has one, else its kind: where a task stands that gets the caller's label."""
     policy: ast.TaskPolicy | None = None
     """The call's own policy, for the one task that replaces it; its names and labels are the caller's."""
     path: tuple[str, ...] = ()
@@ -92,7 +94,8 @@ def expand_pipeline(
 ) -> ExpandedPipeline:
     """Return a step's entries as labelled tasks. `hiding` has the names that win over a label (S48)."""
     expansion = _Expansion(workbook, budget, hiding)
-    expansion.entries(entries, "", ExpansionContext(Arguments(budget, labels=expansion.labels(entries, "")), layers))
+    arguments = Arguments(budget, labels=expansion.labels(entries, ""), hiding=hiding)
+    expansion.entries(entries, "", ExpansionContext(arguments, layers))
     tasks = without_dead_flow(expansion.tasks)
     return ExpandedPipeline(tasks, {name: expansion.origins[name] for name in map(_label, tasks)})
 
@@ -142,7 +145,10 @@ class _Expansion:
         spec = task.spec
         if flow_of(task) is None:
             spec = with_settings(task.spec, task.span, effective_settings(task, context.layers))
-        self._emit(labelled_task(task, label, spec), origin)
+        made = labelled_task(task, label, spec)
+        if context.is_lone and context.called_at:
+            made = changed(made, label=scalar(context.called_at.span, label))
+        self._emit(made, origin)
 
     def _call(self, call: ast.Task, label: str, context: ExpansionContext) -> None:
         name, entries = self._called(call, context)
@@ -157,6 +163,7 @@ class _Expansion:
             is_lone=lone,
             workbook_task=name,
             call=context.call or call.span,
+            called_at=(context.called_at if context.is_lone else None) or call.label or call.kind,
             policy=_policy_for(entries, call),
             path=(*context.path, name),
         )

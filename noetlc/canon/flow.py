@@ -1,7 +1,7 @@
 """Flow tasks: how the canonical form writes `choose`, `while` and `until` as tasks of the language itself.
 
 A flow task is a `kind: noop` task with `spec.flow`. It is a position in the pipeline and a decision there, never a
-tool call: it makes no task run, no event and no outcome, uses no task fuel and leaves `_prev` unchanged.
+tool call: it makes no outcome, uses no task fuel and leaves `_prev`, `_task` and `_attempt` unchanged.
 
     spec.flow               effect
     ----------------------  --------------------------------------------------------------------------------------
@@ -9,6 +9,8 @@ tool call: it makes no task run, no event and no outcome, uses no task fuel and 
     {reset: NAME}           the round counter NAME is set to zero
     {round: NAME, max: N}   counts a round if control continues here (not if it jumps away); the round after the
                             N-th fails with `error.kind: fuel` (S39)
+    {wait: SECONDS}         waits; the only one with a task run and events of its own, so that a wait survives a crash
+                            and a long one holds no worker. It has no policy
 
     spec.policy.rules                                             where control goes
     ------------------------------------------------------------  ------------------------------------------------
@@ -41,8 +43,7 @@ A counter's NAME is the label of its block; slots are numbered in the order in w
 
 where P is `choose_1`, `while_2` and so on: the number of the block among those of its word in the list, after the
 prefix of that list (`choose_1.when_2.`, `while_1.do.`; in an inlined workbook task also the caller's label). The last
-branch needs no `.done`. A `delay` (S53) adds a task of its own, `P.wait`, a noop that is retried once after that time
-and then skipped, so that a wait survives a crash and a long one holds no worker. It runs between two rounds only:
+branch needs no `.done`. A `delay` (S53) adds `P.wait`. It runs between two rounds only:
 
     while                                   until
     --------------------------------------  --------------------------------------
@@ -67,7 +68,7 @@ from noetlc.canon.errors import ExpansionError
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import MappingEntry, Node, Scalar, ScalarValue
 from noetlc.syntax.span import Span
-from noetlc.syntax.tree import AnyStruct
+from noetlc.syntax.tree import AnyStruct, attributes
 from noetlvm.bytecode.limits import LIMIT_MAX
 from noetlvm.record import Record, changed
 
@@ -91,6 +92,8 @@ class FlowTask(Record):
     """How many rounds it may count; a template where one gives the number."""
     test: Scalar | None = None
     """Control continues to the next entry if it holds."""
+    wait: Scalar | None = None
+    """Seconds to wait."""
     to: str | None = None
     """Label that control goes to if `test` does not hold, or always if there is no test; None: the next entry."""
 
@@ -105,15 +108,17 @@ def flow_of(task: ast.Task) -> FlowTask | None:
             "P320", setting.span, "`spec.flow` belongs to a noop without inputs, and is a mapping", _HELP
         )
     known = {entry.key.text: entry.value for entry in setting.entries}
-    if set(known) not in (set(), {"reset"}, {"round", "max"}):
-        raise ExpansionError(
-            "P320", setting.span, "`spec.flow` is `{}`, `{reset: NAME}` or `{round: NAME, max: N}`", _HELP
-        )
+    if set(known) not in (set(), {"reset"}, {"round", "max"}, {"wait"}):
+        shapes = "`{}`, `{reset: NAME}`, `{round: NAME, max: N}` or `{wait: SECONDS}`"
+        raise ExpansionError("P320", setting.span, f"`spec.flow` is {shapes}", _HELP)
     test, to = _decision(task)
+    if "wait" in known and task.rules:
+        raise ExpansionError("P320", task.span, "a wait between rounds has no rules", _HELP)
     return FlowTask(
         reset=_text(known.get("reset")),
         round=_text(known.get("round")),
         max=rounds_of(_scalar(known.get("max"))),
+        wait=_scalar(known.get("wait")),
         test=test,
         to=to,
     )
@@ -143,8 +148,7 @@ def _continues(then: ast.Then | None) -> bool:
 
 
 def _words(then: ast.Then) -> set[str]:
-    every = ("do", "attempts", "backoff", "delay", "to", "set_iter", "set_ctx")
-    return {word for word in every if getattr(then, word) is not None}
+    return {word for word in attributes(ast.Then) if getattr(then, word) is not None}
 
 
 def _text(node: Node | None) -> str | None:
@@ -158,7 +162,7 @@ def _text(node: Node | None) -> str | None:
 def _scalar(node: Node | None) -> Scalar | None:
     if node is None or isinstance(node, Scalar):
         return node
-    raise ExpansionError("P320", node.span, "`max` is a number of rounds", _HELP)
+    raise ExpansionError("P320", node.span, "`max` and `wait` are numbers", _HELP)
 
 
 def rounds_of(node: Scalar | None) -> int | Scalar:
@@ -258,7 +262,7 @@ def _while(block: ast.Repeat, label: str) -> Iterator[Expanded]:
     yield Body(block.do or (), "do")
     if block.delay:
         yield _flow_task(block.span, f"{label}.again", {}, test=block.when, to=end)
-        yield _wait_task(block.delay, f"{label}.wait")
+        yield _flow_task(block.delay.span, f"{label}.wait", {"wait": block.delay})
         yield _flow_task(block.span, f"{label}.back", {}, to=test)
     else:
         yield _flow_task(block.span, f"{label}.again", {}, to=test)
@@ -273,7 +277,7 @@ def _until(block: ast.Repeat, label: str) -> Iterator[Expanded]:
     if block.delay:
         yield _flow_task(block.span, f"{label}.test", {}, test=block.when, to=f"{label}.wait")
         yield _flow_task(block.span, f"{label}.done", {}, to=f"{label}.end")
-        yield _wait_task(block.delay, f"{label}.wait")
+        yield _flow_task(block.delay.span, f"{label}.wait", {"wait": block.delay})
         yield _flow_task(block.span, f"{label}.back", {}, to=again)
     else:
         yield _flow_task(block.span, f"{label}.test", {}, test=block.when, to=again)
@@ -296,14 +300,6 @@ def _flow_task(
         return task
     go_on = [(test, made(ast.Then, span, do="continue"))] if test is not None else []
     return with_policy(task, policy_of(span, *go_on, (None, made(ast.Then, span, do="jump", to=to))))
-
-
-def _wait_task(delay: Scalar, label: str) -> ast.Task:
-    """Make a task that takes the given time: its retry waits, and `skip` leaves `_prev` unchanged."""
-    again = made(ast.Then, delay.span, do="retry", attempts=2, delay=delay)
-    skip = made(ast.Then, delay.span, do="skip")
-    policy = policy_of(delay.span, ("{{ _attempt == 1 }}", again), (None, skip))
-    return _noop(label, made(ast.TaskSpec, delay.span, policy=policy))
 
 
 def _noop(label: str, spec: ast.TaskSpec) -> ast.Task:

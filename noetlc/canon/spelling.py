@@ -51,7 +51,6 @@ _RETRY_KEYS = {
     "backoff_factor": "multiplier",
     "multiplier": "multiplier",
     "max_delay": "most",
-    "jitter": "jitter",
     "when": "when",
     "retry_when": "when",
 }
@@ -167,12 +166,9 @@ class _Spelling(Rewriter):
         if not any(name in leaf.text for name in _TEMPLATE_NAMES) or not leaf.is_template:
             return leaf
         edits = sorted(self._edits(leaf))
-        text, at = "", 0
         for span, canonical in edits:
             self.found.append(Respelling(leaf.span, leaf.text[span.start : span.end], canonical))
-            text, at = text + leaf.text[at : span.start] + canonical, span.end
-        text += leaf.text[at:]
-        return Scalar(leaf.span, text, text, leaf.style) if edits else leaf
+        return nodes.edited(leaf, edits) if edits else leaf
 
     def _edits(self, leaf: Scalar) -> Iterator[tuple[Span, str]]:
         if self._names is None:
@@ -193,7 +189,7 @@ def retry_policy(value: Node) -> ast.TaskPolicy | None:
     span = value.span
     given: dict[str, Node] = {"attempts": value}
     if isinstance(value, Mapping):
-        given = {_RETRY_KEYS.get(item.key.text, ""): item.value for item in value.entries}
+        given = {_RETRY_KEYS.get(item.key.text, ""): item.value for item in value.entries if not _is_no_jitter(item)}
     if "" in given or not all(isinstance(node, Scalar) for node in given.values()):
         return None
     scalars = {name: node for name, node in given.items() if isinstance(node, Scalar)}
@@ -208,6 +204,10 @@ def retry_policy(value: Node) -> ast.TaskPolicy | None:
     retry = made(ast.Then, span, do="retry", attempts=attempts, backoff=backoff, delay=delay)
     fail = [(f"{{{{ {_FAILED} }}}}", made(ast.Then, span, do="fail"))] if when != _FAILED else []
     return policy_of(span, (f"{{{{ {when} }}}}", retry), *fail, (None, made(ast.Then, span, do="continue")))
+
+
+def _is_no_jitter(item: MappingEntry) -> bool:
+    return item.key.text == "jitter" and isinstance(item.value, Scalar) and not item.value.value
 
 
 def _backoff(given: dict[str, Scalar]) -> str | None:

@@ -1,8 +1,10 @@
 """Checks that an argument of a workbook call has the same value where it is read as at the call.
 
 The compiler inlines arguments, so they are evaluated where they are read. Until the first of the call's tasks has
-ended nothing has changed. After that `_prev` has, and so may the keys of `ctx` and `iter` that a task writes; `_task`
-and `_attempt` are the reading task's own from the beginning.
+ended nothing has changed but what a retry of that task writes. After that `_prev` has, and so may the keys of `ctx` and
+`iter` that a task writes; `_task` and `_attempt` are the reading task's own from the beginning.
+
+A call inside the call stands for its own tasks, which read the outer arguments too.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ from typing import NamedTuple
 
 from noetlc.analysis.model import patches, thens
 from noetlc.analysis.names import NameUse
+from noetlc.analysis.workbook_calls import called_entries
 from noetlc.canon.arguments import ARGS, Arguments, reads
 from noetlc.canon.errors import ExpansionError
 from noetlc.syntax import ast, nodes
 from noetlc.syntax.nodes import Node
+from noetlc.syntax.positions import placed_values
 from noetlc.syntax.span import Span
 from noetlvm.language.scopes import NAMESPACES
 
@@ -24,21 +28,25 @@ _SHARED = {"set_ctx": "ctx", "set_iter": "iter"}
 
 
 class Writes(NamedTuple):
-    """The keys of `ctx` and of `iter` that the tasks of a call write."""
+    """What may have been written since the call."""
 
-    ctx: frozenset[str]
-    iter: frozenset[str]
+    ctx: frozenset[str] = frozenset()
+    iter: frozenset[str] = frozenset()
     label: tuple[str, ...] = ()
     """The call's own label, in parts: under it the results of its tasks are read."""
+    has_ended: bool = False
+    """Whether a task of the call may have ended."""
 
     def changes(self, use: NameUse) -> bool:
-        """True if the value that is read may change when a task ends."""
-        if use.name == "_prev":
+        """True if the value that is read may be another than at the call."""
+        if use.name in _OF_THE_READER:
             return True
+        if use.name == "_prev":
+            return self.has_ended
         if use.name in ("ctx", "iter"):
             names = self.ctx if use.name == "ctx" else self.iter
             return use.fields[0].name in names if use.fields else bool(names)
-        if self.label and tuple(use.path[: len(self.label)]) == self.label:
+        if self.label and self.has_ended and tuple(use.path[: len(self.label)]) == self.label:
             return True
         return use.name not in NAMESPACES and use.name in self.ctx | self.iter
 
@@ -50,25 +58,37 @@ def require_stable(
     label: str = "",
 ) -> None:
     """Refuse a call whose tasks could read another value than the call gives. `label` is the call's own."""
-    if len(entries) == 1 and isinstance(entries[0], ast.Task):
+    if _is_single(entries, workbook):
         return
-    written = _written(entries, workbook, label)
-    jumped_to = {then.to.text for task in ast.nested_tasks(entries) for _, then in thens(task) if then.to}
-    changing: dict[tuple[str, bool], NameUse | None] = {}
-    for node, is_early in _placed(entries, True, jumped_to):
+    written = _written(ast.nested_tasks(entries), workbook)._replace(
+        label=tuple(label.split(".")) if label else (), has_ended=True
+    )
+    changing: dict[tuple[str, Writes], NameUse | None] = {}
+    for node, before, hidden in _Reads(workbook, written).of(entries, is_first=True):
         for leaf in nodes.scalars(node):
             for name in _arguments_read(leaf, arguments):
-                if (name, is_early) not in changing:
-                    changing[name, is_early] = _changing(arguments.given[name], written, is_early)
-                _require_none(changing[name, is_early], name, leaf.span)
+                if name in hidden:
+                    continue
+                if (name, before) not in changing:
+                    changing[name, before] = _changing(arguments.given[name], before)
+                _require_none(changing[name, before], name, leaf.span)
 
 
-def _changing(argument: Node, written: Writes, is_early: bool) -> NameUse | None:
+def _is_single(entries: Sequence[ast.PipelineEntry], workbook: Mapping[str, ast.WorkbookTask]) -> bool:
+    """Return whether a call stands for one task, whatever the number of calls between (S42)."""
+    seen: set[int] = set()
+    while len(entries) == 1 and isinstance(entries[0], ast.Task) and id(entries) not in seen:
+        seen.add(id(entries))
+        inner = called_entries(entries[0], workbook)
+        if inner is None:
+            return True
+        entries = inner
+    return False
+
+
+def _changing(argument: Node, before: Writes) -> NameUse | None:
     """Return the first name that an argument reads whose value may differ from the call's."""
-    for use in reads(argument):
-        if use.name in _OF_THE_READER or (not is_early and written.changes(use)):
-            return use
-    return None
+    return next((use for use in reads(argument) if before.changes(use)), None)
 
 
 def _require_none(use: NameUse | None, name: str, place: Span) -> None:
@@ -95,53 +115,66 @@ def _arguments_read(leaf: nodes.Scalar, arguments: Arguments) -> Iterator[str]:
             yield use.fields[0].name
 
 
-def _written(entries: Sequence[ast.PipelineEntry], workbook: Mapping[str, ast.WorkbookTask], label: str) -> Writes:
-    """Collect the keys that the tasks write, nested calls included."""
+def _written(tasks: Iterator[ast.Task], workbook: Mapping[str, ast.WorkbookTask], directive: str = "") -> Writes:
+    """Collect the keys that tasks write, those of nested calls included; with a directive, only the rules with it."""
     found: dict[str, set[str]] = {"ctx": set(), "iter": set()}
-    seen: set[str] = set()
-    waiting = [tuple(entries)]
+    seen: set[int] = set()
+    waiting = [tasks]
     while waiting:
-        for task in ast.nested_tasks(waiting.pop()):
+        for task in waiting.pop():
             for _, then in thens(task):
-                for patch, item in patches(then):
-                    found[_SHARED[patch]].add(item.key.text)
-            called = task.get_extra("task")
-            name = called.text if isinstance(called, nodes.Scalar) and task.tool_kind == "workbook" else ""
-            if name in workbook and name not in seen:
-                seen.add(name)
-                waiting.append(workbook[name].entries)
-    return Writes(frozenset(found["ctx"]), frozenset(found["iter"]), tuple(label.split(".")) if label else ())
+                if not directive or (then.do and then.do.text == directive):
+                    for patch, item in patches(then):
+                        found[_SHARED[patch]].add(item.key.text)
+            called = called_entries(task, workbook)
+            if called is not None and id(called) not in seen:
+                seen.add(id(called))
+                waiting.append(ast.nested_tasks(called))
+    return Writes(frozenset(found["ctx"]), frozenset(found["iter"]))
 
 
-def _placed(entries: Sequence[ast.PipelineEntry], is_early: bool, jumped_to: set[str]) -> Iterator[tuple[Node, bool]]:
-    """Yield every value that may hold templates, and whether it is evaluated before any task has ended."""
-    for entry in entries:
-        if isinstance(entry, ast.Task):
-            # One without a written label may be jumped to by its generated one: then any jump counts.
-            is_target = entry.label.text in jumped_to if entry.label else bool(jumped_to)
-            early = is_early and not is_target
-            yield from ((node, early) for node in _task_values(entry))
-        else:
-            early = is_early and isinstance(entry, ast.Choose)
-            yield from ((node, early) for node in _guards(entry))
-            for body in ast.bodies(entry):
-                yield from _placed(body, early, jumped_to)
-        is_early = False
+class _Reads:
+    """The values of a call's tasks that may hold templates, with what may have been written before each."""
 
+    def __init__(self, workbook: Mapping[str, ast.WorkbookTask], written: Writes) -> None:
+        self._workbook = workbook
+        self._written = written
+        self._seen: set[tuple[int, bool, frozenset[str]]] = set()
 
-def _guards(block: ast.Choose | ast.Repeat) -> Iterator[Node]:
-    for holder in block.choose if isinstance(block, ast.Choose) else (block,):
-        if holder.when:
-            yield holder.when
-    if isinstance(block, ast.Repeat) and block.delay:
-        yield block.delay
+    def of(
+        self, entries: tuple[ast.PipelineEntry, ...], *, is_first: bool, hidden: frozenset[str] = frozenset()
+    ) -> Iterator[tuple[Node, Writes, frozenset[str]]]:
+        """Yield each value; `is_first`: no task has ended before. `hidden` are names that an inner call replaces."""
+        key = (id(entries), is_first, hidden)
+        if key not in self._seen:
+            self._seen.add(key)
+            jumped_to = {then.to.text for task in ast.nested_tasks(entries) for _, then in thens(task) if then.to}
+            yield from self._list(entries, is_first, jumped_to, hidden)
 
+    def _list(
+        self, entries: Sequence[ast.PipelineEntry], is_first: bool, jumped_to: set[str], hidden: frozenset[str]
+    ) -> Iterator[tuple[Node, Writes, frozenset[str]]]:
+        for entry in entries:
+            if isinstance(entry, ast.Task):
+                # One without a written label may be jumped to by its generated one: then any jump counts.
+                is_target = entry.label.text in jumped_to if entry.label else bool(jumped_to)
+                yield from self._task(entry, is_first and not is_target, hidden)
+            else:
+                first = is_first and isinstance(entry, ast.Choose)
+                before = Writes() if first else self._written
+                yield from ((placed.node, before, hidden) for placed in placed_values(entry))
+                for body in ast.bodies(entry):
+                    yield from self._list(body, first, jumped_to, hidden)
+            is_first = False
 
-def _task_values(task: ast.Task) -> Iterator[Node]:
-    yield from (item.value for item in task.extra)
-    yield from (item.value for item in task.settings)
-    yield from (rule.when for rule in task.rules if rule.when)
-    for _, then in thens(task):
-        if then.delay:
-            yield then.delay
-        yield from (item.value for _, item in patches(then))
+    def _task(
+        self, task: ast.Task, is_first: bool, hidden: frozenset[str]
+    ) -> Iterator[tuple[Node, Writes, frozenset[str]]]:
+        retried = _written(iter((task,)), {}, "retry") if is_first else self._written
+        for placed in placed_values(task):
+            yield placed.node, retried if placed.key.repeats else self._written, hidden
+        inner = called_entries(task, self._workbook)
+        if inner is not None:
+            given = task.get_extra(ARGS)
+            names = [entry.key.text for entry in given.entries] if isinstance(given, nodes.Mapping) else []
+            yield from self.of(inner, is_first=is_first, hidden=hidden.union(names))

@@ -44,7 +44,8 @@ def graph(
       noetlc graph etl.yaml --format html -o etl.html
       noetlc graph --diff old.nbc new.nbc            what appeared and what went
 
-    Findings: unreachable, dead-arc, trap, unbounded, race, critical.
+    Findings: unreachable, dead-arc, trap, unbounded, race; with --fail-on also unhandled-failure, which is a fact
+    of the summary otherwise.
 
     Exit codes: 0 no finding that --fail-on selects, 1 such a finding, an error in the playbook or no such run, 2 could
     not run.

@@ -6,6 +6,7 @@ It takes the canonical form: every task has a label, and what was sugar has beco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from noetlc.analysis.flow import DEFAULT_ATTEMPTS
@@ -13,7 +14,9 @@ from noetlc.canon.flow import FlowTask, flow_of
 from noetlc.codegen.expressions import Lowered, bare_names, expression_reads, lower_guard, lower_value
 from noetlc.codegen.stack_code import JumpLabel
 from noetlc.syntax import ast, nodes
+from noetlc.syntax.positions import position_of
 from noetlc.syntax.span import Span
+from noetlc.syntax.tree import EXTRA
 from noetlvm.bytecode.isa import PIPELINE, ControlFlow, Opcode, OpcodeName, Operand
 from noetlvm.bytecode.program import Instruction, Pipeline
 from noetlvm.language.scopes import TemplatePosition, visible_names
@@ -175,7 +178,7 @@ def _without_empty_jumps(lines: list[_Line]) -> list[_Line]:
     return found
 
 
-class PipelineContext(Record):
+class PipelineContext(Record, cached=True):
     """Source text, loop flag and construct names shared by a pipeline's tasks."""
 
     text: str
@@ -187,12 +190,23 @@ class PipelineContext(Record):
     """Labels of tasks whose results other tasks read by name."""
     dotted_labels: frozenset[str] = frozenset()
     """Labels of workbook tasks, such as `save.insert`: a template reads them as a path."""
+    hiding: frozenset[str] = frozenset()
+    """Names that win over labels (S48)."""
+
+    @cached_property
+    def _visible(self) -> dict[TemplatePosition, frozenset[str]]:
+        """One set for each position, for all the expressions of a pipeline."""
+        return {place: visible_names(place, self.in_loop) | self.dotted_labels for place in TemplatePosition}
+
+    def visible(self, position: TemplatePosition) -> frozenset[str]:
+        return self._visible[position]
 
 
 def lower_pipeline(tasks: tuple[ast.Task, ...], context: PipelineContext) -> LoweredPipeline:
     """Return the code of a list of labelled tasks. Only results of labels that are read as names are bound (S48)."""
     labels = frozenset(map(label_of, tasks))
-    context = changed(context, dotted_labels=frozenset(label for label in labels if "." in label))
+    dotted = frozenset(label for label in labels if "." in label and label.partition(".")[0] not in context.hiding)
+    context = changed(context, dotted_labels=dotted)
     lowered = _lowered(tasks, context)
     names = {name for _, _, operand in lowered.operands for name in bare_names(operand.expression)}
     read = labels & names
@@ -206,12 +220,19 @@ def _lowered(tasks: tuple[ast.Task, ...], context: PipelineContext) -> LoweredPi
     afters = [*(places[label_of(task)] for task in tasks[1:]), end]
     last = InstructionOrigin(0, "")
     for task, after in zip(tasks, afters, strict=True):
-        last = InstructionOrigin((task.label or task).span.start, context.construct_of(label_of(task)))
+        last = InstructionOrigin(_own_place(task).start, context.construct_of(label_of(task)))
         code.place(places[label_of(task)])
         _TaskCode(code, task, places, after, context, last).lower()
     code.place(end)
     code.emit("END", origin=last)
     return code.finish()
+
+
+def _own_place(task: ast.Task) -> Span:
+    """Return where a task itself is written: the label of one that replaces a call is the call's."""
+    if task.label is None or not task.span.start <= task.label.span.start <= task.span.end:
+        return task.key_span("kind")
+    return task.label.span
 
 
 def label_of(task: ast.Task) -> str:
@@ -232,17 +253,17 @@ class _TaskCode(Record):
         if flow is not None:
             self._lower_flow(flow)
             return
-        self._emit("ENTER", label_of(self.task))
+        self._emit("ENTER", label_of(self.task), at=self.task.label.span if self.task.label else None)
+        again = self.code.label()
+        self.code.place(again)
         rules = self._skip_beforehand(list(self.task.rules))
         if rules is None:
             return
-        call = self.code.label()
-        self.code.place(call)
         self._emit("CALL", self.task.tool_kind, self._inputs(), self._spec())
         if self.task.spec is None or self.task.spec.policy is None:
             self._without_policy()
         else:
-            self._policy(rules, call)
+            self._policy(rules, again)
 
     def _emit(self, name: OpcodeName, *operands: object, at: Span | None = None) -> None:
         origin = self.origin if at is None else self.origin._replace(offset=at.start)
@@ -251,21 +272,18 @@ class _TaskCode(Record):
     # ---- the call
 
     def _inputs(self) -> Lowered:
-        return self._value(nodes.Mapping(self.task.span, self.task.extra), TemplatePosition.TASK_INPUT, "")
+        return self._value(nodes.Mapping(self.task.span, self.task.extra), position_of(ast.Task, EXTRA), "")
 
     def _spec(self) -> Lowered:
         spec = self.task.spec
         settings = nodes.Mapping(spec.span, spec.extra) if spec else nodes.Mapping(self.task.span, ())
-        return self._value(settings, TemplatePosition.TASK_INPUT, "spec")
+        return self._value(settings, position_of(ast.TaskSpec, EXTRA), "spec")
 
     def _value(self, node: nodes.Node, position: TemplatePosition, field: str) -> Lowered:
-        return lower_value(node, self.context.text, self._visible(position), field)
+        return lower_value(node, self.context.text, self.context.visible(position), field)
 
     def _guard(self, when: nodes.Scalar, position: TemplatePosition) -> Lowered:
-        return lower_guard(when, self.context.text, self._visible(position))
-
-    def _visible(self, position: TemplatePosition) -> frozenset[str]:
-        return visible_names(position, self.context.in_loop) | self.context.dotted_labels
+        return lower_guard(when, self.context.text, self.context.visible(position))
 
     def _skip_beforehand(self, rules: list[ast.PolicyRule]) -> list[ast.PolicyRule] | None:
         """Lower the leading rules that skip without reading `outcome`: they run before the call (S17).
@@ -274,7 +292,7 @@ class _TaskCode(Record):
         """
         while rules and rules[0].skips:
             rule = rules[0]
-            guard = self._guard(rule.when, TemplatePosition.TASK_POLICY) if rule.when else None
+            guard = self._guard(rule.when, position_of(ast.PolicyRule, "when")) if rule.when else None
             written = self._written(rule.action or _CONTINUE)
             if any(expression_reads(part.expression, "outcome") for part in (guard, *written) if part):
                 break
@@ -299,30 +317,32 @@ class _TaskCode(Record):
         self.code.place(failed)
         self._emit("FAIL")
 
-    def _policy(self, rules: list[ast.PolicyRule], call: JumpLabel) -> None:
+    def _policy(self, rules: list[ast.PolicyRule], again: JumpLabel) -> None:
         for rule in rules:
             then = rule.action
             if rule.when is None:
-                self._then(then or _CONTINUE, call)
+                self._then(then or _CONTINUE, again)
                 return
             no_match = self.code.label()
-            self._emit("UNLESS", self._guard(rule.when, TemplatePosition.TASK_POLICY), no_match, at=rule.when.span)
-            self._then(then or _CONTINUE, call)
+            self._emit(
+                "UNLESS", self._guard(rule.when, position_of(ast.PolicyRule, "when")), no_match, at=rule.when.span
+            )
+            self._then(then or _CONTINUE, again)
             self.code.place(no_match)
         self._hand_on("CONTINUE", self.after)
 
-    def _then(self, then: ast.Then, call: JumpLabel) -> None:
+    def _then(self, then: ast.Then, again: JumpLabel) -> None:
         written = self._written(then)
         if any(written):
             self._emit("PATCH", *written, at=then.span)
         directive = then.do.text if then.do else "continue"
-        _DIRECTIVES[directive](self, then, call)
+        _DIRECTIVES[directive](self, then, again)
 
     def _written(self, then: ast.Then) -> tuple[Lowered | None, Lowered | None]:
         return self._patch(then.set_iter, "set_iter"), self._patch(then.set_ctx, "set_ctx")
 
     def _patch(self, patch: nodes.Mapping | None, field: str) -> Lowered | None:
-        return self._value(patch, TemplatePosition.TASK_PATCH, field) if patch and patch.entries else None
+        return self._value(patch, position_of(ast.Then, field), field) if patch and patch.entries else None
 
     def _hand_on(self, directive: OpcodeName, target: JumpLabel, at: Span | None = None) -> None:
         """Emit a directive that hands the result on, and before it BIND if some task reads the result by its label."""
@@ -330,19 +350,21 @@ class _TaskCode(Record):
             self._emit("BIND", at=at)
         self._emit(directive, target, at=at)
 
-    def _jump(self, then: ast.Then, call: JumpLabel) -> None:
+    def _jump(self, then: ast.Then, again: JumpLabel) -> None:
         self._hand_on("JUMP_TO", self._target(then), at=then.span)
 
-    def _retry(self, then: ast.Then, call: JumpLabel) -> None:
+    def _retry(self, then: ast.Then, again: JumpLabel) -> None:
         attempts: int | Lowered = DEFAULT_ATTEMPTS
         if then.attempts:
             given = then.attempts.value
             attempts = (
-                given if type(given) is int else self._value(then.attempts, TemplatePosition.TASK_DELAY, "attempts")
+                given
+                if type(given) is int
+                else self._value(then.attempts, position_of(ast.Then, "attempts"), "attempts")
             )
         backoff = then.backoff.text if then.backoff else "none"
-        delay = self._value(then.delay, TemplatePosition.TASK_DELAY, "delay") if then.delay else None
-        self._emit("RETRY", attempts, backoff, delay, call, at=then.span)
+        delay = self._value(then.delay, position_of(ast.Then, "delay"), "delay") if then.delay else None
+        self._emit("RETRY", attempts, backoff, delay, again, at=then.span)
         self._emit("FAIL", at=then.span)
 
     def _target(self, then: ast.Then) -> JumpLabel:
@@ -353,17 +375,34 @@ class _TaskCode(Record):
 
     def _lower_flow(self, flow: FlowTask) -> None:
         """Lower a flow task: a mark that may reset or count rounds and branch; no tool runs."""
+        if flow.wait is not None:
+            self._lower_wait(flow.wait)
+            return
         self._emit("MARK", label_of(self.task))
         if flow.reset is not None:
             self._emit("RESET", self.code.counter(flow.reset))
         away = self.places[flow.to] if flow.to is not None else self.after
         if flow.test is not None:
-            self._emit("UNLESS", self._guard(flow.test, TemplatePosition.SUGAR_WHEN), away, at=flow.test.span)
+            self._emit("UNLESS", self._guard(flow.test, position_of(ast.Repeat, "when")), away, at=flow.test.span)
             away = self.after
         if flow.round is not None:
-            limit = flow.max if isinstance(flow.max, int) else self._value(flow.max, TemplatePosition.SUGAR_MAX, "max")
+            limit = (
+                flow.max if isinstance(flow.max, int) else self._value(flow.max, position_of(ast.Repeat, "max"), "max")
+            )
             self._emit("ROUND", self.code.counter(flow.round), limit)
         self._emit("GOTO", away)
+
+    def _lower_wait(self, seconds: nodes.Scalar) -> None:
+        """Lower a wait: a noop that is retried once after the time, and then skipped, so that `_prev` stays."""
+        empty = nodes.Mapping(seconds.span, ())
+        delay = self._value(seconds, position_of(ast.Repeat, "delay"), "delay")
+        self._emit("ENTER", label_of(self.task))
+        call = self.code.label()
+        self.code.place(call)
+        inputs, spec = (self._value(empty, position_of(ast.Task, EXTRA), field) for field in ("", "spec"))
+        self._emit("CALL", self.task.tool_kind, inputs, spec)
+        self._emit("RETRY", 2, "none", delay, call, at=seconds.span)
+        self._emit("SKIP", self.after, at=seconds.span)
 
 
 _CONTINUE = ast.Then(span=Span(0, 0))

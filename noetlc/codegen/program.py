@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from noetlc.analysis.model import loop_mode, loop_width
 from noetlc.analysis.placement import pool_of
-from noetlc.canon.flow import value_node
+from noetlc.analysis.workbook_calls import NamesBeforeLabels
+from noetlc.canon.flow import flow_of, value_node
 from noetlc.codegen.expressions import Lowered, expression_reads, lower_guard, lower_value, lower_verdict
-from noetlc.codegen.pipeline import PipelineContext, lower_pipeline
+from noetlc.codegen.pipeline import PipelineContext, label_of, lower_pipeline
 from noetlc.syntax import ast, nodes
+from noetlc.syntax.positions import position_of
 from noetlc.syntax.span import Source
 from noetlvm.bytecode.program import (
     ArcCode,
@@ -27,7 +29,7 @@ from noetlvm.bytecode.program import (
     Value,
     addresses,
 )
-from noetlvm.language.scopes import TemplatePosition, visible_names
+from noetlvm.language.scopes import visible_names
 from noetlvm.limits import LOCAL
 from noetlvm.record import Record, changed
 
@@ -63,7 +65,7 @@ class LoweredPlaybook(Record):
 def lower_playbook(unit: Unit) -> LoweredPlaybook:
     """Return the code of one playbook. Raises LoweringError."""
     playbook = unit.playbook
-    sources = SourceMap(unit.source.text, unit.constructs)
+    sources = SourceMap(unit.source.text, unit.constructs, NamesBeforeLabels(playbook))
     metadata, executor = playbook.metadata, playbook.executor
     spec = executor.spec if executor else None
     steps = playbook.workflow or ()
@@ -146,10 +148,11 @@ class CodeSource(Record):
 class SourceMap:
     """The sources of a playbook's code, by address: filled during lowering, input of the debug map."""
 
-    __slots__ = ("by_address", "constructs", "text")
+    __slots__ = ("by_address", "constructs", "hiding", "text")
 
-    def __init__(self, text: str, constructs: dict[str, str]) -> None:
+    def __init__(self, text: str, constructs: dict[str, str], hiding: NamesBeforeLabels) -> None:
         self.text = text
+        self.hiding = hiding
         self.constructs = constructs
         """The construct behind a generated label, by `step/label`."""
         self.by_address: dict[str, CodeSource] = {}
@@ -196,7 +199,7 @@ def _admit(admit: ast.Admit | None, address: str, sources: SourceMap) -> Express
     choices = [(None if rule.else_ else rule.when, rule.allows) for rule in admit.rules or ()]
     if choices and choices[0] == (None, True):
         return None
-    visible = visible_names(TemplatePosition.ADMIT, in_loop=False)
+    visible = visible_names(position_of(ast.AdmitRule, "when"), in_loop=False)
     return sources.expression(address, "admit", lower_verdict(choices, admit.span, sources.text, visible))
 
 
@@ -208,7 +211,7 @@ def _loop(loop: ast.Loop, level: int, name: str, sources: SourceMap, is_local: b
     address = f"{name}/loop.{level}"
 
     def expression(part: str, node: nodes.Node, field: str) -> ExpressionCode:
-        visible = visible_names(TemplatePosition.LOOP_IN, in_loop=level > 1)
+        visible = visible_names(position_of(ast.Loop, "in_"), in_loop=level > 1)
         return sources.expression(f"{address}/{part}", "loop", lower_value(node, sources.text, visible, field))
 
     width = loop_width(loop)
@@ -240,10 +243,10 @@ def _arc(arc: ast.Arc, address: str, sources: SourceMap) -> ArcCode:
     sources.add(address, "arc", arc.step.span.start)
     guard = args = None
     if arc.when is not None:
-        visible = visible_names(TemplatePosition.ARC_WHEN, in_loop=False)
+        visible = visible_names(position_of(ast.Arc, "when"), in_loop=False)
         guard = sources.expression(f"{address}/when", "arc", lower_guard(arc.when, sources.text, visible))
     if arc.args is not None and arc.args.entries:
-        visible = visible_names(TemplatePosition.ARC_ARGS, in_loop=False)
+        visible = visible_names(position_of(ast.Arc, "args"), in_loop=False)
         args = sources.expression(f"{address}/args", "arc", lower_value(arc.args, sources.text, visible, "args"))
     reads_event = guard is not None and expression_reads(guard, "event")
     return ArcCode(arc.step.text, guard, args, handles_failure=reads_event)
@@ -259,7 +262,8 @@ def _pipeline(step: ast.Step, address: str, sources: SourceMap) -> Pipeline | No
     def construct_of(label: str) -> str:
         return sources.constructs.get(prefix + label, f"task {label}")
 
-    lowered = lower_pipeline(tasks, PipelineContext(sources.text, bool(step.loops), construct_of))
+    hiding = sources.hiding.of(step)
+    lowered = lower_pipeline(tasks, PipelineContext(sources.text, bool(step.loops), construct_of, hiding=hiding))
     sources.add(address, "tool", *(origin.offset for origin in lowered.origins))
     for number, index, operand in lowered.operands:
         sources.expression(f"{address}.{number}.{index}", lowered.origins[number].construct, operand)
@@ -275,10 +279,19 @@ def _settings(step: ast.Step) -> dict[str, Value]:
         "router": _router_hints(step.next),
         "arcs": _hints([node_data(arc.spec) if arc.spec else {} for arc in step.arcs]),
     }
+    hints["waits"] = list(waits(step))
     pool = pool_of(step)
     if pool is not None:
         hints["pool"] = pool.text
     return found | {key: value for key, value in hints.items() if value}
+
+
+def waits(step: ast.Step) -> Iterator[str]:
+    """Yield the labels of the tasks that wait between the rounds of a block: they count as no task (S53)."""
+    for task in step.tool or ():
+        flow = flow_of(task) if isinstance(task, ast.Task) and task.is_flow else None
+        if flow is not None and flow.wait is not None and isinstance(task, ast.Task):
+            yield label_of(task)
 
 
 def _hints(found: list[Value]) -> Value:

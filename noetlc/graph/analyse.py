@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from noetlc.finding import Severity
 from noetlc.graph.networkx_graph import NetworkxReach, longest_path, networkx_reach, shortest_path
 from noetlc.graph.ordering import always_after, always_before
 from noetlc.graph.report import DeadArc, Firing, GraphFinding, GraphReport, Unreachable, Witness
 from noetlc.net.concurrency import concurrent_pairs
-from noetlc.net.findings import NetFinding, NetFindingKind, NetFindings
+from noetlc.net.findings import FACTS, NetFinding, NetFindingKind, NetFindings
 from noetlc.net.moves import Move
 from noetlc.net.net import Net, NetArc, Reason
 from noetlc.net.reach import dead_arcs, why_never
 from noetlc.net.tokens import Completion, Growth, completion, most_tokens, step_tokens
+from noetlc.rules.catalogue import rules_by_code
 
 WITNESS_WORK_MAX = 200_000
 """Steps visited and firings listed for the witnesses of one kind of finding. A net with more findings than that allows,
@@ -23,16 +25,23 @@ _SEARCHED = (NetFindingKind.TRAP, NetFindingKind.UNBOUNDED, NetFindingKind.RACE)
 """Kinds whose witnesses take a search of the net."""
 
 
-def analyse(net: Net, source: str = "", silenced: frozenset[tuple[str, str]] = frozenset()) -> GraphReport:
+def analyse(
+    net: Net,
+    source: str = "",
+    silenced: frozenset[tuple[str, str]] = frozenset(),
+    requested: frozenset[NetFindingKind] = frozenset(),
+) -> GraphReport:
     """Return everything that is known about a net; `source` is the file that it was read from.
 
-    `silenced` has the code and message of findings to leave out.
+    `silenced` has the code and message of findings to leave out. Facts are findings only where `requested` has them.
     """
-    return _Analysis(net, silenced).report(source)
+    kinds = [kind for kind in NetFindingKind if kind not in FACTS or kind in requested]
+    return _Analysis(net, silenced, kinds).report(source)
 
 
 class _Analysis:
-    def __init__(self, net: Net, silenced: frozenset[tuple[str, str]]) -> None:
+    def __init__(self, net: Net, silenced: frozenset[tuple[str, str]], kinds: Sequence[NetFindingKind]) -> None:
+        self._kinds = kinds
         self._net = net
         self._silenced = silenced
         self._reach = networkx_reach(net)
@@ -67,7 +76,7 @@ class _Analysis:
             concurrent_complete=complete,
             shortest_path=self._names(shortest_path(reach)),
             longest_path=None if longest is None else self._names(longest),
-            critical=self._names(self._found.critical_steps()),
+            unhandled_failures=self._names(self._found.unhandled_steps()),
             findings=findings,
             left_out=left_out,
         )
@@ -111,7 +120,7 @@ class _Analysis:
         """Return the findings, each with its witness, and how many of each kind are left out."""
         found: list[GraphFinding] = []
         left_out: dict[NetFindingKind, int] = {}
-        for kind, findings in self._found.all():
+        for kind, findings in self._found.of_kinds(self._kinds):
             work = 0
             for finding in findings:
                 if (finding.code, finding.message) in self._silenced:
@@ -126,6 +135,7 @@ class _Analysis:
     def _shown(self, finding: NetFinding) -> GraphFinding:
         return GraphFinding(
             finding.kind,
+            _severity(finding.code),
             self._name(finding.step),
             finding.message,
             self._witness(finding.moves()),
@@ -135,6 +145,11 @@ class _Analysis:
             "" if finding.is_consequence else finding.code,
             finding.help,
         )
+
+
+def _severity(code: str) -> Severity:
+    """Return the severity of the lint rule with this code; a note for what is no mistake."""
+    return rules_by_code()[code].severity if code else Severity.NOTE
 
 
 def firing_of(net: Net, move: Move) -> Firing:

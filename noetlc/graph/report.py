@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from noetlc.finding import Severity
 from noetlc.net.findings import NetFindingKind
 from noetlc.net.net import Net, Reason, Where
 from noetlvm.record import Record
@@ -31,6 +32,8 @@ class GraphFinding(Record):
     """One thing that is wrong with the net, and the run that shows it."""
 
     kind: NetFindingKind
+    severity: Severity
+    """That of the lint rule which reports it."""
     step: str
     message: str
     witness: Witness
@@ -40,7 +43,7 @@ class GraphFinding(Record):
     steps: tuple[str, ...] = ()
     """Further steps that belong to it: the cycle, the other side of a race."""
     code: str = ""
-    """The lint rule that reports it; empty where lint reports the cause instead, and for `critical`."""
+    """The lint rule that reports it; empty where lint reports the cause instead, and for facts."""
     help: str = ""
 
 
@@ -96,7 +99,7 @@ class GraphReport(Record):
     """The fewest steps from the entry to where a branch may end; empty if none ever ends."""
     longest_path: tuple[str, ...] | None
     """The most steps in a row; None if a cycle lets it grow without end."""
-    critical: tuple[str, ...]
+    unhandled_failures: tuple[str, ...]
     """Steps whose failure leads nowhere, though their success does."""
     findings: tuple[GraphFinding, ...]
     left_out: dict[NetFindingKind, int]

@@ -63,7 +63,7 @@ def graph(order: Order) -> int:
     errors = FAILURE if any(one.has_errors for one in read) else SUCCESS
     if not all(one.nets for one in read):
         return FAILURE
-    reports = [_report(one, order.playbook) for one in read]
+    reports = [_report(one, order.playbook, fail_on) for one in read]
     if order.diff:
         return max(errors, _show_difference(order, reports[0], reports[1], fail_on))
     report = reports[0]
@@ -87,8 +87,12 @@ def _require_files(order: Order) -> None:
         raise CommandError("--diff, --path, --from and --to print text, or json with --format json")
 
 
+_OLDER_WORDS = {"critical": NetFindingKind.UNHANDLED_FAILURE.value}
+
+
 def _kinds(words: tuple[str, ...]) -> frozenset[NetFindingKind]:
     known = [*NetFindingKind, ALL]
+    words = tuple(_OLDER_WORDS.get(word, word) for word in words)
     for word in words:
         if word not in known:
             names = ", ".join(known)
@@ -99,13 +103,13 @@ def _kinds(words: tuple[str, ...]) -> frozenset[NetFindingKind]:
 # ---- reading
 
 
-def _report(read: Drawable, playbook: str | None) -> GraphReport:
+def _report(read: Drawable, playbook: str | None, requested: frozenset[NetFindingKind]) -> GraphReport:
     if playbook is None:
-        return analyse(read.nets[0], read.name, read.silenced)
+        return analyse(read.nets[0], read.name, read.silenced, requested)
     paths = [net.path for net in read.nets]
     if playbook not in paths:
         raise CommandError(f"{read.name} has no playbook `{playbook}`.{suggestion(playbook, paths)}")
-    return analyse(read.nets[paths.index(playbook)], read.name, read.silenced)
+    return analyse(read.nets[paths.index(playbook)], read.name, read.silenced, requested)
 
 
 # ---- writing

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from noetlc.syntax import nodes
-from noetlc.syntax.span import Span
+from noetlc.syntax.span import Span, lines_of
 
 _TO_LINE_END = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
@@ -590,7 +590,7 @@ def _comments_around(layout: EntryLayout | None, column: int) -> str:
         return "\n"
     first, _, rest = (layout.after.rstrip("\r\n") or layout.head).partition("\n")
     comment = _comment_in(first)
-    below = [found.strip() for line in rest.splitlines() if (found := _comment_in(line))]
+    below = [found.strip() for line in lines_of(rest) if (found := _comment_in(line))]
     return (f"  {comment}" if comment else "") + "\n" + "".join(" " * column + f"{line}\n" for line in below)
 
 
@@ -624,7 +624,7 @@ def shifted_up_to(text: str, columns: int) -> str:
 
 def shifted_lines(text: str, columns: int) -> str:
     """Move every line by some columns; blank lines stay."""
-    return "".join(_moved(line, columns) for line in text.splitlines(keepends=True)) if columns else text
+    return "".join(_moved(line, columns) for line in lines_of(text)) if columns else text
 
 
 def _moved(line: str, columns: int) -> str:

@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 from noetlc.finding import Edit, Fix
 from noetlc.migrate.migration import Migration, migrate_text
-from noetlc.syntax.span import Source, Span
+from noetlc.syntax.span import Source, Span, lines_of
 
-_SPELLINGS = frozenset({"R301", "R302", "R705", "R706"})
-"""Constructs that mean the same in canonical v10: the compiler reads both spellings."""
+_SPELLINGS = frozenset({"R301", "R302", "R303", "R705", "R706"})
+"""Constructs that mean the same in canonical v10: nothing of them is lost."""
 
 
 _LONG = 2000
@@ -42,7 +42,7 @@ def fix_by_migration(text: str) -> Fix | None:
 
 def line_edits(migration: Migration) -> list[Edit]:
     """Return the edits of a migration, each of some whole lines."""
-    old, new = _lines(migration.before), _lines(migration.after)
+    old, new = lines_of(migration.before), lines_of(migration.after)
     starts = [0]
     for line in old:
         starts.append(starts[-1] + len(line))
@@ -55,8 +55,8 @@ def line_edits(migration: Migration) -> list[Edit]:
 
 def lines_before(migration: Migration) -> list[int]:
     """Return, for each line of the result, the 1-based line of the original that it comes from."""
-    old = [line.strip() for line in _lines(migration.before)]
-    new = [line.strip() for line in _lines(migration.after)]
+    old = [line.strip() for line in lines_of(migration.before)]
+    new = [line.strip() for line in lines_of(migration.after)]
     found: list[int] = []
     for _, i1, i2, j1, j2 in _opcodes(old, new):
         found += [min(i1 + offset, max(i1, i2 - 1)) + 1 for offset in range(j2 - j1)]
@@ -64,7 +64,7 @@ def lines_before(migration: Migration) -> list[int]:
 
 
 def unified_diff(path: str, migration: Migration) -> str:
-    lines = difflib.unified_diff(_lines(migration.before), _lines(migration.after), path, f"{path} (migrated)")
+    lines = difflib.unified_diff(lines_of(migration.before), lines_of(migration.after), path, f"{path} (migrated)")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
@@ -114,7 +114,3 @@ def _anchors(old: list[str], new: list[str]) -> list[tuple[int, int]]:
         chain.append(pairs[number])
         number = before[number]
     return chain[::-1]
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines(keepends=True)

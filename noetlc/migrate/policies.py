@@ -22,13 +22,15 @@ from noetlc.migrate.document import (
 from noetlc.migrate.facts import PlaybookFacts, StepFacts, TaskFacts
 from noetlc.migrate.shapes import else_rule, error_rule, free_label, labelled, spec_of, task_list
 from noetlc.migrate.templates import expression_in, joined
+from noetlc.syntax import ast
 from noetlc.syntax.span import Span
+from noetlc.syntax.tree import attributes
 
 ERROR = "outcome.status == 'error'"
 SUCCESS = "outcome.status == 'ok'"
 _DIGITS = re.compile(r"(\d+)\D")
 _PATCHES = frozenset({"set_ctx", "set_iter", "set_vars", "set_shared", "set_prev", "set"})
-_DIRECTIVE_KEYS = _PATCHES | {"do", "attempts", "backoff", "delay", "to"}
+_DIRECTIVE_KEYS = _PATCHES.union(map(ast.yaml_key, attributes(ast.Then)))
 _ATTEMPTS = ("max_attempts", "attempts", "count")
 RETRY_SETTINGS = frozenset(
     {*_ATTEMPTS, "initial_delay", "delay", "delay_seconds", "backoff_multiplier", "multiplier"}

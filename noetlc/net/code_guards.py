@@ -21,6 +21,7 @@ from noetlc.analysis.formulas import (
     OperandTest,
     Term,
     Truth,
+    can_raise,
     compared,
     if_,
     is_defined,
@@ -45,6 +46,13 @@ def formula_of(guard: ExpressionCode | None, facts: Facts = NO_FACTS) -> Formula
     return _SymbolicRun(guard.code, facts).formula()
 
 
+def code_can_raise(guard: ExpressionCode, facts: Facts = NO_FACTS) -> bool:
+    """Return whether evaluating a guard can fail (S81)."""
+    run = _SymbolicRun(guard.code, facts)
+    run.formula()
+    return run.can_raise
+
+
 class _NotFollowedError(Exception):
     """The guard has more branches than are followed, or an instruction that is not followed."""
 
@@ -57,11 +65,14 @@ class _SymbolicRun:
         self._facts = facts.items
         self._done: dict[tuple[int, tuple[Item, ...]], Formula] = {}
         self._left = _WAYS_MAX
+        self.can_raise = False
+        """An operation that was followed can fail, or one was not followed."""
 
     def formula(self) -> Formula:
         try:
             return self._from(0, ())
         except (_NotFollowedError, RecursionError):
+            self.can_raise = True
             return OperandTest(listing(self._code), HOLDS)
 
     def _from(self, at: int, stack: tuple[Item, ...]) -> Formula:
@@ -104,12 +115,15 @@ class _SymbolicRun:
 
     def _apply(self, instruction: Instruction, taken: tuple[Item, ...]) -> Item:
         name = instruction.opcode.name
+        if name == "TEST" and instruction.operands[0] in ("defined", "undefined"):
+            return is_defined(instruction.operands[0] == "defined", taken[0])
+        if name == "ITEM" and isinstance(taken[1], Known) and isinstance(taken[1].value, str):
+            return self._path(name, instruction.operands, taken)
+        self.can_raise = self.can_raise or can_raise(name, instruction.operands, taken)
         if name in _VALUES:
             return _VALUES[name](instruction.operands, taken)
         if name in ("NAME", "BARE", "ATTR", "ITEM"):
             return self._path(name, instruction.operands, taken)
-        if name == "TEST" and instruction.operands[0] in ("defined", "undefined"):
-            return is_defined(instruction.operands[0] == "defined", taken[0])
         return Term(operation_text(name, instruction.operands, taken))
 
     def _path(self, name: str, operands: tuple[object, ...], taken: tuple[Item, ...]) -> Item:

@@ -29,7 +29,11 @@ class NetFindingKind(StrEnum):
     TRAP = "trap"
     UNBOUNDED = "unbounded"
     RACE = "race"
-    CRITICAL = "critical"
+    UNHANDLED_FAILURE = "unhandled-failure"
+
+
+FACTS = frozenset({NetFindingKind.UNHANDLED_FAILURE})
+"""Kinds that are facts of the summary, and findings only for who requests them: to fail is what the language does."""
 
 
 UNREACHABLE = "P410"
@@ -37,8 +41,8 @@ DEAD_ARC, SHADOWED_ARC, CONSTANT_GUARD, OTHER_EVENT = "P411", "P408", "P210", "P
 TRAP, TRAP_WITHOUT_TOOL = "P412", "P414"
 UNBOUNDED = "P413"
 RACE = "P512"
-CRITICAL = ""
-"""Most steps that call a tool are critical, so that only `graph` lists them and no lint rule does."""
+UNHANDLED_FAILURE = ""
+"""Most steps that call a tool may fail without a handler, so that no lint rule reports it."""
 
 _WHY_STEP = {
     Reason.GATE: ("its admission rules never admit a token", "change the rules of `spec.policy.admit`"),
@@ -84,9 +88,9 @@ class NetFindings(Record, cached=True):
     def growths(self) -> list[Growth]:
         return list(growths(self.reach)) if self.reach.cycles else []
 
-    def all(self) -> Iterator[tuple[NetFindingKind, Iterator[NetFinding]]]:
+    def of_kinds(self, kinds: Iterable[NetFindingKind]) -> Iterator[tuple[NetFindingKind, Iterator[NetFinding]]]:
         """Yield the findings of each kind."""
-        yield from ((kind, self.of_kind(kind)) for kind in NetFindingKind)
+        yield from ((kind, self.of_kind(kind)) for kind in kinds)
 
     def of_kind(self, kind: NetFindingKind) -> Iterator[NetFinding]:
         return _FINDERS[kind](self)
@@ -217,7 +221,7 @@ class NetFindings(Record, cached=True):
                 related=tuple((n, "this step reads or writes it too") for n in named if n != race.writer),
             )
 
-    def critical_steps(self) -> Iterator[int]:
+    def unhandled_steps(self) -> Iterator[int]:
         """Yield each step with an arc for success and none for failure."""
         for number in self.reach.arrived:
             step = self.reach.net.steps[number]
@@ -225,12 +229,12 @@ class NetFindings(Record, cached=True):
             if step.can_run and leads_on.get(STEP_FAILED) is False and any(leads_on.values()):
                 yield number
 
-    def _critical(self) -> Iterator[NetFinding]:
-        for step in self.critical_steps():
+    def _unhandled_failures(self) -> Iterator[NetFinding]:
+        for step in self.unhandled_steps():
             name = self._name(step)
             yield NetFinding(
-                CRITICAL,
-                NetFindingKind.CRITICAL,
+                UNHANDLED_FAILURE,
+                NetFindingKind.UNHANDLED_FAILURE,
                 step,
                 f"if `{name}` fails, no arc fires: the branch ends there, and nothing handles the failure",
                 "add an arc with `when: \"{{ event.name == 'step.failed' }}\"`",
@@ -251,7 +255,7 @@ _FINDERS: dict[NetFindingKind, Callable[[NetFindings], Iterator[NetFinding]]] = 
     NetFindingKind.TRAP: NetFindings._traps,
     NetFindingKind.UNBOUNDED: NetFindings._unbounded,
     NetFindingKind.RACE: NetFindings._races,
-    NetFindingKind.CRITICAL: NetFindings._critical,
+    NetFindingKind.UNHANDLED_FAILURE: NetFindings._unhandled_failures,
 }
 
 

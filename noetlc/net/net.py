@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from noetlc.analysis.endings import FailureCause
 from noetlc.analysis.formulas import (
     LOOP_DONE,
     NO_FACTS,
@@ -197,10 +198,11 @@ class PipelineEnds(NamedTuple):
     """How a pipeline can end."""
 
     done: bool
-    failed: bool
+    failures: frozenset[FailureCause] = frozenset()
 
 
-NO_PIPELINE = PipelineEnds(done=True, failed=False)
+NO_PIPELINE = PipelineEnds(done=True)
+UNKNOWN_PIPELINE = PipelineEnds(True, frozenset({FailureCause.OUTCOME}))
 
 
 class ArcSummary(NamedTuple):
@@ -222,6 +224,8 @@ class StepSummary(Record):
     loop_sizes: tuple[int | None, ...]
     """Iterations of each loop, outermost first; None if they depend on data. Loops inside an empty one are left out."""
     widths: tuple[int | None, ...]
+    loop_failures: frozenset[FailureCause]
+    """How the loops can fail apart from the pipeline."""
     best_effort: bool
     has_limits: bool
     """The step has time limits: whatever it does, it can be too slow or too late."""
@@ -239,16 +243,19 @@ class StepSummary(Record):
     pipeline: Pipeline | None = None
 
     @property
-    def events(self) -> tuple[str, ...]:
-        """The boundary events that the step can have, success first.
+    def failures(self) -> frozenset[FailureCause]:
+        """How the step can fail: a loop by a failed iteration, unless it is best effort (S27), and by itself."""
+        spared = bool(self.loop_sizes) and (0 in self.loop_sizes or self.best_effort)
+        found = self.loop_failures if spared else self.ends.failures | self.loop_failures
+        return found | {FailureCause.TIME} if self.has_limits else found
 
-        A loop can fail over its collection (S23), and by a failed iteration unless it is best effort (S27).
-        """
-        done, failed = self.ends
+    @property
+    def events(self) -> tuple[str, ...]:
+        """The boundary events that the step can have, success first."""
+        done = self.ends.done
         if self.loop_sizes:
             done = done or self.best_effort or not all(self.loop_sizes)
-            failed = (failed and 0 not in self.loop_sizes and not self.best_effort) or None in self.loop_sizes
-        possible = ((LOOP_DONE if self.loop_sizes else STEP_DONE, done), (STEP_FAILED, failed or self.has_limits))
+        possible = ((LOOP_DONE if self.loop_sizes else STEP_DONE, done), (STEP_FAILED, bool(self.failures)))
         return tuple(event for event, can_be in possible if can_be)
 
 

@@ -7,8 +7,9 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from noetlc.analysis.formulas import ERROR_OUTCOME, NO_FACTS, OK_OUTCOME, Facts, needed, verdict
-from noetlc.net.code_guards import formula_of, listing
+from noetlc.analysis.endings import ALWAYS_THERE, FailureCause, LoopFacts, Write, loop_failures
+from noetlc.analysis.formulas import ERROR_OUTCOME, NO_FACTS, OK_OUTCOME, UNDEFINED, Facts, needed, verdict
+from noetlc.net.code_guards import code_can_raise, formula_of, listing
 from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, PipelineEnds, StepSummary, Where, build_net
 from noetlvm.bytecode.isa import ControlFlow, OpcodeName
 from noetlvm.bytecode.program import (
@@ -16,12 +17,12 @@ from noetlvm.bytecode.program import (
     ExpressionCode,
     Instruction,
     LoopHeader,
-    Pipeline,
     PlaybookCode,
     Program,
     Transition,
 )
 from noetlvm.language.tool_kinds import find_kind
+from noetlvm.limits import Limits
 
 
 def nets_of(program: Program) -> tuple[Net, ...]:
@@ -35,7 +36,8 @@ def nets_of(program: Program) -> tuple[Net, ...]:
 def program_net(playbook: PlaybookCode, debug: DebugMap | None = None, prefix: str = "") -> Net:
     """Return the net of one playbook. `prefix` begins its addresses in the debug map."""
     places = _places(debug)
-    steps = [_summary(step, places, prefix) for step in playbook.steps]
+    tasks_max = Limits.of(playbook.executor).max_transitions
+    steps = [_summary(step, places, prefix, tasks_max) for step in playbook.steps]
     return build_net(playbook.name, playbook.path, steps, playbook.entry_step, playbook.final_step)
 
 
@@ -50,13 +52,15 @@ def _places(debug: DebugMap | None) -> dict[str, Where]:
     return found
 
 
-def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSummary:
+def _summary(step: Transition, places: dict[str, Where], prefix: str, tasks_max: int) -> StepSummary:
     address = prefix + step.name
-    run = _follow(step.pipeline) if step.pipeline else _Followed(NO_PIPELINE, ())
+    run = _follow(step, tasks_max) if step.pipeline else _Followed(NO_PIPELINE, ())
+    sizes = _loop_sizes(step.loops)
     return StepSummary(
         name=step.name,
         ends=run.ends,
-        loop_sizes=_loop_sizes(step.loops),
+        loop_sizes=sizes,
+        loop_failures=loop_failures(list(map(_loop_facts, step.loops, sizes)), _writes(run.code)),
         widths=tuple(loop.width if isinstance(loop.width, int) else None for loop in step.loops),
         best_effort=step.best_effort,
         has_limits="lifecycle" in step.settings,
@@ -74,7 +78,7 @@ def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSum
             for number, arc in enumerate(step.arcs, 1)
         ),
         reads=frozenset(key for expression in _expressions(step, run.code) for key in _keys_read(expression.code)),
-        writes=frozenset(_keys_written(run.code)),
+        writes=frozenset(key for key, _ in _writes(run.code)),
         awaits=frozenset(_keys_awaited(step.admit)),
         has_tool=step.pipeline is not None,
         tools=tuple(dict.fromkeys(str(one.operands[0]) for one in run.code if one.opcode.name == "CALL")),
@@ -85,8 +89,8 @@ def _summary(step: Transition, places: dict[str, Where], prefix: str) -> StepSum
 
 # ---- how a step can end
 
-_DONE, _FAILED = -1, -2
-_ENDS: dict[OpcodeName, int] = {"END": _DONE, "BREAK": _DONE, "FAIL": _FAILED}
+_ENDS: dict[OpcodeName, bool] = {"END": True, "BREAK": True, "FAIL": False}
+"""Whether the pipeline is done where it ends."""
 _State = tuple[int, Facts]
 """An instruction, and what is known about the outcome there."""
 
@@ -97,24 +101,45 @@ class _Followed(NamedTuple):
     """The instructions that control can reach, in order."""
 
 
-def _follow(pipeline: Pipeline) -> _Followed:
+def _follow(step: Transition, tasks_max: int) -> _Followed:
+    pipeline = step.pipeline
+    assert pipeline is not None
     pending: list[_State] = [(0, NO_FACTS)]
     seen = set(pending)
-    ends: set[int] = set()
+    is_done = False
+    failures: set[FailureCause] = set()
     while pending:
         at, outcome = pending.pop()
         instruction = pipeline.code[at]
         if instruction.opcode.name in _ENDS:
-            ends.add(_ENDS[instruction.opcode.name])
+            is_done = is_done or _ENDS[instruction.opcode.name]
+            failures |= set() if _ENDS[instruction.opcode.name] else {FailureCause.OUTCOME}
             continue
+        failures.update(_failures_at(instruction, outcome))
         for state in _successors(instruction, at, outcome):
             if state[0] <= at and instruction.opcode.name != "RETRY":
-                ends.add(_FAILED)  # control goes back, so that rounds or fuel can run out (S20, S39)
+                failures.add(FailureCause.FUEL)  # control goes back, so that rounds or fuel can run out (S20, S39)
             if state not in seen:
                 seen.add(state)
                 pending.append(state)
     code = tuple(pipeline.code[at] for at in sorted({at for at, _ in seen}))
-    return _Followed(PipelineEnds(_DONE in ends, _FAILED in ends), code)
+    waits = step.settings.get("waits")
+    entered = [one.operands[0] for one in code if one.opcode.name == "ENTER"]
+    if sum(label not in (waits if isinstance(waits, list) else ()) for label in entered) > tasks_max:
+        failures.add(FailureCause.FUEL)
+    return _Followed(PipelineEnds(is_done, frozenset(failures)), code)
+
+
+def _failures_at(instruction: Instruction, outcome: Facts) -> Iterator[FailureCause]:
+    """Yield how an instruction can fail by itself: where inputs fail, the task's rules decide (S10)."""
+    name = instruction.opcode.name
+    expressions = [operand for operand in instruction.operands if isinstance(operand, ExpressionCode)]
+    if name == "UNLESS" and any(code_can_raise(guard, outcome) for guard in expressions):
+        yield FailureCause.GUARD
+    if name == "PATCH" and any(map(_may_fail, expressions)):
+        yield FailureCause.PATCH
+    if name in ("RETRY", "ROUND") and any(map(_is_computed, expressions)):
+        yield FailureCause.NUMBER
 
 
 def _successors(instruction: Instruction, at: int, outcome: Facts) -> Iterator[_State]:
@@ -144,8 +169,31 @@ def _can_fail(call: Instruction) -> bool:
     """True if a task can fail: its tool can, its kind is unknown, or an input is computed and so may be undefined."""
     kind = find_kind(str(call.operands[0]))
     inputs = [operand for operand in call.operands if isinstance(operand, ExpressionCode)]
-    names = {instruction.opcode.name for expression in inputs for instruction in expression.code}
-    return not names <= {"CONST", "LIST", "RECORD", "RETURN"} or kind is None or kind.can_fail
+    return kind is None or kind.can_fail or any(map(_may_fail, inputs))
+
+
+_BUILDS = frozenset({"CONST", "LIST", "RECORD", "RETURN"})
+
+
+def _is_computed(expression: ExpressionCode) -> bool:
+    return not {instruction.opcode.name for instruction in expression.code} <= _BUILDS
+
+
+def _may_fail(expression: ExpressionCode) -> bool:
+    """True if a value is computed and so may be undefined, other than one that is always there."""
+    for at, instruction in enumerate(expression.code):
+        name = instruction.opcode.name
+        if name == "NAME" and instruction.operands[0] in ALWAYS_THERE:
+            if expression.code[at + 1].opcode.name != "REQUIRE":
+                return True
+        elif name != "REQUIRE" and name not in _BUILDS:
+            return True
+    return False
+
+
+def _loop_facts(loop: LoopHeader, size: int | None) -> LoopFacts:
+    numbers = [part for part in (loop.width, loop.rate) if isinstance(part, ExpressionCode)]
+    return LoopFacts(size, loop.parallel, any(map(_is_computed, numbers)), dict(loop.reducers))
 
 
 def _loop_sizes(loops: tuple[LoopHeader, ...]) -> tuple[int | None, ...]:
@@ -196,17 +244,18 @@ def _key_after(following: tuple[Instruction, ...]) -> Iterator[str]:
         yield str(first.operands[0])
 
 
-def _keys_written(code: tuple[Instruction, ...]) -> Iterator[str]:
+def _writes(code: tuple[Instruction, ...]) -> Iterator[Write]:
+    """Yield what the tasks write to `ctx`; the values only of a patch of constants."""
     for one in code:
         patch = one.operands[1] if one.opcode.name == "PATCH" else None
         if isinstance(patch, ExpressionCode):
-            yield from _keys_made(patch.code)
+            yield from _made(patch.code)
 
 
-def _keys_made(code: tuple[Instruction, ...]) -> Iterator[str]:
-    """Yield the keys that a patch can write: the verifier proved that each RETURN follows what makes the mapping."""
+def _made(code: tuple[Instruction, ...]) -> Iterator[Write]:
+    """Yield what a patch can write: the verifier proved that each RETURN follows what makes the mapping."""
     for before, instruction in pairwise(code):
         if instruction.opcode.name == "RETURN":
-            keys = before.operands[0]
-            assert isinstance(keys, list | dict)
-            yield from keys
+            made = before.operands[0]
+            assert isinstance(made, list | dict)
+            yield from made.items() if isinstance(made, dict) else ((str(key), UNDEFINED) for key in made)

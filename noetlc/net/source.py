@@ -7,21 +7,35 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
+from noetlc.analysis.endings import FailureCause, LoopFacts, Write, loop_failures
 from noetlc.analysis.flow import Flow, build_flow, inputs_of, is_called, tried_rules
 from noetlc.analysis.formulas import NO_FACTS, UNDEFINED, Facts, Formula, if_, needed
 from noetlc.analysis.guards import OTHER_NAMES, constant_of, guard_formula, names_read
-from noetlc.analysis.model import Model, Owner, TaskView, block_guards, loop_numbers, loop_width
+from noetlc.analysis.model import Model, Owner, TaskView, loop_mode, loop_width
 from noetlc.analysis.names import names_in
 from noetlc.analysis.routers import NEXT_MODE
 from noetlc.canon.canonicalize import StepExpansion
-from noetlc.net.net import NO_PIPELINE, ArcSummary, Net, NetArc, PipelineEnds, StepSummary, Where, build_net
+from noetlc.canon.flow import FLOW
+from noetlc.net.net import (
+    NO_PIPELINE,
+    UNKNOWN_PIPELINE,
+    ArcSummary,
+    Net,
+    NetArc,
+    PipelineEnds,
+    StepSummary,
+    Where,
+    build_net,
+)
 from noetlc.net.reach import Reach, reach
 from noetlc.syntax import ast
-from noetlc.syntax.nodes import Scalar, Sequence, scalars
+from noetlc.syntax.nodes import Mapping, Node, Scalar, Sequence, plain, scalars
+from noetlc.syntax.positions import Moment, placed_scalars
 from noetlc.syntax.span import Span
 from noetlc.syntax.template_parser import parse_template
 from noetlvm.language.scopes import VISIBLE, TemplatePosition
 from noetlvm.language.tool_kinds import NO_TIME_KIND
+from noetlvm.limits import Limits
 from noetlvm.record import IdentityRecord
 
 if TYPE_CHECKING:
@@ -111,11 +125,13 @@ class _Summaries:
         policy = step.policy
         admit = policy.admit if policy else None
         failure = policy.failure if policy else None
+        sizes = _loop_sizes(step.loops)
         called = [view for view in _reached(flow) if is_called(view.task) and not view.task.is_flow]
         return StepSummary(
             name=owner.name,
-            ends=_ends(flow) if owner.entries else NO_PIPELINE,
-            loop_sizes=_loop_sizes(step.loops),
+            ends=self._ends(flow) if owner.entries else NO_PIPELINE,
+            loop_sizes=sizes,
+            loop_failures=loop_failures(list(map(_loop_facts, step.loops, sizes)), _writes(flow)),
             widths=tuple(width if isinstance(width, int) else None for width in map(loop_width, step.loops)),
             best_effort=_is(failure.mode if failure else None, "best_effort"),
             has_limits=step.lifecycle is not None and bool(step.lifecycle.keys),
@@ -124,7 +140,7 @@ class _Summaries:
             inclusive=_is_inclusive(step),
             arcs=tuple(map(self._arc, step.arcs)),
             reads=frozenset(_keys_read(step, flow)) if self._can_race else frozenset(),
-            writes=frozenset(_keys_written(flow)) if self._can_race else frozenset(),
+            writes=frozenset(key for key, _ in _writes(flow)) if self._can_race else frozenset(),
             awaits=frozenset(_keys_awaited(admit)),
             has_tool=bool(owner.entries),
             tools=tuple(dict.fromkeys([*(view.kind for view in called), *_waiting_tools(flow)])),
@@ -142,6 +158,20 @@ class _Summaries:
             return views
         inlined = Owner(owner.name, owner.step, tasks)
         return tuple(TaskView(task, task.label.text if task.label else "", inlined, ()) for task in tasks)
+
+    def _ends(self, flow: Flow) -> PipelineEnds:
+        if not flow.is_certain:
+            return UNKNOWN_PIPELINE
+        fuel = {FailureCause.FUEL} if flow.tasks_entered > self._tasks_max else set()
+        return PipelineEnds(flow.can_finish, flow.failures | fuel)
+
+    @cached_property
+    def _tasks_max(self) -> int:
+        """Task runs that a pipeline may make (S20)."""
+        spec = self._model.playbook.executor_spec
+        policy = spec.policy.limits if spec and spec.policy else None
+        given = {"limits": _most_tasks(spec.limits if spec else None), "policy": {"limits": _most_tasks(policy)}}
+        return Limits.of({"spec": given}).max_transitions
 
     def _arc(self, arc: ast.Arc) -> ArcSummary:
         return ArcSummary(
@@ -166,26 +196,57 @@ def _is_inclusive(step: ast.Step) -> bool:
     return step.is_inclusive or (isinstance(older, Scalar) and older.text == "inclusive")
 
 
-def _ends(flow: Flow) -> PipelineEnds:
-    return PipelineEnds(flow.can_finish, flow.can_fail) if flow.is_certain else PipelineEnds(done=True, failed=True)
-
-
 def _reached(flow: Flow) -> Iterator[TaskView]:
     return (view for number in sorted(flow.reachable) if (view := flow.points[number].view) is not None)
 
 
 def _waiting_tools(flow: Flow) -> Iterator[str]:
     """Yield the kind of the task that a `delay` between rounds becomes (S53)."""
-    blocks = (flow.points[number].entry for number in flow.reachable)
-    return (NO_TIME_KIND for block in blocks if isinstance(block, ast.Repeat) and block.delay)
+    entries = (flow.points[number].entry for number in flow.reachable)
+    return (NO_TIME_KIND for entry in entries if _waits(entry))
 
 
-def _keys_written(flow: Flow) -> Iterator[str]:
+def _waits(entry: ast.PipelineEntry) -> bool:
+    if isinstance(entry, ast.Task):
+        setting = entry.spec.get_extra(FLOW) if entry.spec else None
+        return isinstance(setting, Mapping) and setting.get("wait") is not None
+    return isinstance(entry, ast.Repeat) and entry.delay is not None
+
+
+def _writes(flow: Flow) -> Iterator[Write]:
+    """Yield what the tasks write to `ctx`; the values only of a patch of constants."""
     for view in _reached(flow):
         for rule, matches in tried_rules(view):
             then = rule.action
             if matches and then and then.set_ctx:
-                yield from (entry.key.text for entry in then.set_ctx.entries)
+                values = [_constant(entry.value) for entry in then.set_ctx.entries]
+                is_known = UNDEFINED not in values
+                for entry, value in zip(then.set_ctx.entries, values, strict=True):
+                    yield entry.key.text, value if is_known else UNDEFINED
+
+
+def _most_tasks(limits: ast.LimitSettings | None) -> dict[str, object]:
+    most = limits.max_transitions if limits else None
+    return {"max_transitions": most.value} if most else {}
+
+
+def _constant(node: Node) -> object:
+    if isinstance(node, Scalar):
+        return constant_of(node)
+    return UNDEFINED if any(scalar.is_template for scalar in scalars(node)) else plain(node)
+
+
+def _loop_facts(loop: ast.Loop, size: int | None) -> LoopFacts:
+    spec, policy = loop.spec, loop.policy
+    rate = spec.rate if spec else None
+    numbers = (loop_width(loop), rate.max if rate else None, rate.per if rate else None)
+    reducers = policy.reducers.extra if policy and policy.reducers else ()
+    return LoopFacts(
+        size,
+        loop_mode(loop) == "parallel",
+        any(isinstance(number, Scalar) and number.is_template for number in numbers),
+        {entry.key.text: entry.value.text for entry in reducers if isinstance(entry.value, Scalar)},
+    )
 
 
 def _keys_read(step: ast.Step, flow: Flow) -> Iterator[str]:
@@ -208,41 +269,34 @@ def _keys_awaited(admit: ast.Admit | None) -> Iterator[str]:
 
 
 def _evaluated(step: ast.Step, flow: Flow) -> Iterator[tuple[Scalar, TemplatePosition]]:
-    for rule in step.admission_rules:
-        if rule.when:
-            yield rule.when, TemplatePosition.ADMIT
-    for loop in step.loops:
-        if loop.in_ is not None:
-            yield from ((scalar, TemplatePosition.LOOP_IN) for scalar in scalars(loop.in_))
-        yield from ((number, TemplatePosition.LOOP_SPEC) for _, number in loop_numbers(loop))
-    for arc in step.arcs:
-        if arc.when:
-            yield arc.when, TemplatePosition.ARC_WHEN
-        if arc.args:
-            yield from ((scalar, TemplatePosition.ARC_ARGS) for scalar in scalars(arc.args))
-    yield from _evaluated_in_pipeline(flow)
-
-
-def _evaluated_in_pipeline(flow: Flow) -> Iterator[tuple[Scalar, TemplatePosition]]:
+    yield from _all_of(step)
     for number in flow.reachable:
         point = flow.points[number]
         if point.view is not None:
             yield from _evaluated_by_task(point.view)
-        for guard in block_guards(point.entry) if not isinstance(point.entry, ast.Task) else ():
-            yield guard, TemplatePosition.SUGAR_WHEN
+        elif not isinstance(point.entry, ast.Task):
+            yield from _all_of(point.entry)
+
+
+def _all_of(struct: ast.Struct) -> Iterator[tuple[Scalar, TemplatePosition]]:
+    return ((scalar, placed.key.position) for scalar, placed in placed_scalars(struct))
 
 
 def _evaluated_by_task(view: TaskView) -> Iterator[tuple[Scalar, TemplatePosition]]:
-    if is_called(view.task):
+    """Yield what can be evaluated: inputs if the tool is called, rules that are tried, and what those do that match."""
+    called = is_called(view.task)
+    if called:
         for entry in inputs_of(view):
             yield from ((scalar, TemplatePosition.TASK_INPUT) for scalar in scalars(entry.value))
-    for rule, matches in tried_rules(view):
-        if rule.when:
-            yield rule.when, TemplatePosition.TASK_POLICY
-        then = rule.action
-        for node in (then.set_iter, then.set_ctx, then.delay) if then and matches else ():
-            if node is not None:
-                yield from ((scalar, TemplatePosition.TASK_PATCH) for scalar in scalars(node))
+    tried = list(tried_rules(view))
+    moments = {(id(rule), Moment.RULE) for rule, _ in tried} | {(id(rule), Moment.THEN) for rule, yes in tried if yes}
+    for scalar, placed in placed_scalars(view.task):
+        rule = placed.rule
+        if rule is None:
+            if called or placed.key.moment is not Moment.CALL:
+                yield scalar, placed.key.position
+        elif (id(rule), placed.key.moment) in moments:
+            yield scalar, placed.key.position
 
 
 def _loop_sizes(loops: tuple[ast.Loop, ...]) -> tuple[int | None, ...]:

@@ -1,4 +1,5 @@
 from noetlc.analysis.inputs import inputs, is_unknown, rewrite, typed_tasks
+from noetlc.analysis.spec_keys import place_of_word
 from noetlc.canon.spelling import RETRY
 from noetlc.rules.p324_misplaced_patch import PATCHES
 from noetlc.rules.rule import Finding, Findings, Model, Rule, Severity, migration_fix
@@ -51,6 +52,8 @@ class UnknownInput(Rule):
             help = kind.instead[key.text]
         elif kind.setting(key.text):
             help = f"`spec.{key.text}` is given too: remove one of them"
+        elif place := place_of_word(key.text):
+            return self.finding(key.span, f"`{kind.name}` has no input `{key.text}`", f"write it as {place}")
         elif meant:
             help = f"did you mean `{meant}`?"
         elif missing:

@@ -1,5 +1,5 @@
 from noetlc.analysis.inputs import rewrite, typed_tasks
-from noetlc.analysis.spec_keys import nearby_place, other_place
+from noetlc.analysis.spec_keys import nearby_place, other_place, place_of_word
 from noetlc.rules.rule import Findings, Model, Rule, Severity, migration_fix
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Scalar
@@ -42,7 +42,8 @@ class UnknownSetting(Rule):
         message = f"`{kind.name}` has no setting `{key.text}`"
         is_certain = _declares_all(kind)
         meant = nearest(key.text, settings if has_policy else [*settings, "policy"])
-        if place := nearby_place(key.text, ast.TaskSpec) or (not meant and is_certain and other_place(key.text)):
+        near = nearby_place(key.text, ast.TaskSpec) or place_of_word(key.text)
+        if place := near or (not meant and is_certain and other_place(key.text)):
             yield self.finding(key.span, message, f"write it as {place}", severity=Severity.ERROR)
         elif meant:
             fix = rewrite(key, meant)

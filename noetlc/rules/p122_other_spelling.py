@@ -17,7 +17,7 @@ class OtherSpelling(Rule):
     on_damaged = True
 
     def check(self, model: Model) -> Findings:
-        found = [item for item in model.respellings if not item.is_misplaced]
+        found = [item for item in model.respellings if not (item.is_misplaced or item.is_knob or item.is_retry)]
         pairs = list(dict.fromkeys((item.written, item.canonical) for item in found))
         if not pairs:
             return

@@ -1,12 +1,13 @@
 from collections.abc import Iterator
 
+from noetlc.analysis.spec_keys import keys_of
 from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Mapping, Node, Scalar, Sequence
 from noetlc.syntax.playbook_parser import TITLES
 
 _DIRECTIVES = ("retry", "jump", "break", "continue", "fail", "skip")
-_CONTROL = (*("rules", "do", *_DIRECTIVES), *("attempts", "backoff", "delay", "to", "set_iter", "set_ctx"))
+_CONTROL = ("rules", *keys_of(ast.Then), *_DIRECTIVES)
 _HELP = {
     "step_policy": "move it to `spec.policy.rules` of a task; to admit by a condition write `admit: { rules: … }`",
     "verdict": "an admission rule only has `allow: true` or `allow: false`; directives belong to a task's policy",
@@ -56,6 +57,12 @@ class ControlOutsideTask(Rule):
                 f"`{problem.key}` has no effect in {TITLES[problem.object]}: only task policies have directives",
                 _HELP.get(problem.object, _ELSEWHERE),
             )
+        for step in model.steps:
+            for arc in step.arcs:
+                policy_key = arc.spec.key("policy") if arc.spec else None
+                if policy_key is not None:
+                    message = "`policy` has no effect in the `spec` of an arc: only task policies have directives"
+                    yield self.finding(policy_key.span, message, _ELSEWHERE)
         for view in model.tasks:
             policy = view.task.policy
             for key in _hook_directives(policy) if policy else ():

@@ -1,8 +1,10 @@
 from noetlc.analysis.guards import OTHER_NAMES, Choice, FirstMatch, first_match_lists
+from noetlc.analysis.spec_keys import keys_of
 from noetlc.rules.rule import Finding, Findings, Model, Related, Rule, Severity, migration_fix
+from noetlc.syntax import ast
 from noetlc.syntax.span import Problem, Span
 
-_OF_THEN = {"rule": ("do", "attempts", "backoff", "delay", "to", "set_iter", "set_ctx"), "admit_rule": ("allow",)}
+_OF_THEN = {"rule": keys_of(ast.Then), "admit_rule": keys_of(ast.AdmitThen)}
 _FOR_THEN = {**_OF_THEN, "branch": ("do",)}
 """Keys that stand where `then` should, by object: one finding on the key is enough."""
 _MISPLACED = {

@@ -2,7 +2,7 @@ from collections.abc import Mapping
 
 from noetlc.analysis.placement import RESULT, names_pool
 from noetlc.analysis.routers import NEXT_MODE
-from noetlc.analysis.spec_keys import keys_of, nearby_place, other_place
+from noetlc.analysis.spec_keys import keys_of, nearby_place, other_place, place_of_word
 from noetlc.rules.p322_reserved_key import RESERVED_SETTINGS
 from noetlc.rules.rule import Findings, Model, Rule, Severity
 from noetlc.syntax import ast, nodes
@@ -72,7 +72,8 @@ class UnreadSetting(Rule):
         known = {*keys_of(kind), *settings}
         meant = nearest(name, sorted(known - struct.keys.keys()))
         message = f"`{name}` has no effect in {_TITLES[kind]}"
-        if place := nearby_place(name, kind) or (not meant and is_certain and other_place(name)):
+        near = nearby_place(name, kind) or place_of_word(name)
+        if place := near or (not meant and is_certain and other_place(name)):
             yield self.finding(entry.key.span, message, f"write it as {place}", severity=Severity.ERROR)
         elif meant:
             yield self.finding(entry.key.span, message, f"did you mean `{meant}`?", severity=Severity.ERROR)
@@ -89,4 +90,5 @@ def _is_read(entry: MappingEntry, settings: set[str], struct: ast.Struct) -> boo
         return True  # P904 says what it was
     if names_pool(entry) and not isinstance(struct, ast.RouterSpec):
         return True
-    return name in settings or (not isinstance(struct, ast.RouterSpec) and find_kind(name) is not None)
+    is_kind = find_kind(name) is not None and not place_of_word(name)
+    return name in settings or (not isinstance(struct, ast.RouterSpec) and is_kind)

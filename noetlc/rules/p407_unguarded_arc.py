@@ -1,11 +1,15 @@
 from collections.abc import Iterator
 
+from noetlc.analysis.endings import FailureCause
 from noetlc.analysis.formulas import STEP_FAILED, event_facts
 from noetlc.analysis.guards import decide, names_read
 from noetlc.analysis.model import Owner
 from noetlc.rules.rule import Edit, Findings, Fix, Model, Rule, Severity
 from noetlc.syntax import ast
 from noetlc.syntax.span import Span
+
+_EXPECTED = frozenset({FailureCause.OUTCOME, FailureCause.FUEL})
+"""What an author of a playbook has to expect; a value that cannot be computed is a mistake in it."""
 
 
 class UnguardedArc(Rule):
@@ -32,7 +36,7 @@ class UnguardedArc(Rule):
         found = [
             (owner, arc)
             for owner, flow in model.flows.items()
-            if owner.step and flow.is_certain and (flow.can_fail or owner.step.lifecycle is not None)
+            if owner.step and flow.is_certain and (flow.failures & _EXPECTED or owner.step.lifecycle is not None)
             for arc in _unguarded(owner, owner.step)
             if arc.step  # one without is an error of its own
         ]

@@ -36,11 +36,11 @@ class ParallelCtxWrite(Rule):
         for owner, views in model.tasks_by_owner.items():
             if not owner.is_parallel:
                 continue
-            parallel = [loop for loop in owner.loops if loop_mode(loop) == "parallel"]
+            parallel = [(loop, _reduced(loop)) for loop in owner.loops if loop_mode(loop) == "parallel"]
             for view in views:
                 for _, then in thens(view.task):
                     for patch, entry in patches(then):
-                        lacking = [loop for loop in parallel if entry.key.text not in _reduced(loop)]
+                        lacking = [loop for loop, reduced in parallel if entry.key.text not in reduced]
                         if patch == "set_ctx" and lacking:
                             yield self._unreduced(view.label, entry.key, lacking[-1], of_several=len(parallel) > 1)
 

@@ -336,6 +336,7 @@ class Repeat(Struct):
 
 
 PipelineEntry: TypeAlias = Task | Choose | Repeat
+PIPELINE_ENTRIES = (Task, Choose, Repeat)
 
 
 class Arc(Struct):

@@ -6,7 +6,7 @@ Aliases are resolved by sharing the anchored node, so a node's span is always th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from noetlc.syntax.span import Span
@@ -25,6 +25,10 @@ class Scalar(Record):
     text: str
     style: str
     """`''` plain, or the character that opens it: `'`, `"`, `|`, `>`."""
+    written: Scalar | None = None
+    """The author's scalar, where the compiler put something into its text."""
+    places: tuple[int, ...] = ()
+    """For each character and one past the end, the character of `written` that it stands for."""
 
     @property
     def is_template(self) -> bool:
@@ -60,6 +64,19 @@ class Mapping(Record):
             if entry.key.text == key:
                 return entry.key
         return None
+
+
+def edited(leaf: Scalar, edits: Iterable[tuple[Span, str]]) -> Scalar:
+    """Return a text with parts replaced, in order; what was put in stands where the replaced part stood."""
+    text, at = "", 0
+    places: list[int] = []
+    for span, replacement in edits:
+        if span.start >= at:  # else it is nested in a part that has been replaced
+            text += leaf.text[at : span.start] + replacement
+            places += [*range(at, span.start), *[span.start] * len(replacement)]
+            at = span.end
+    text += leaf.text[at:]
+    return Scalar(leaf.span, text, text, leaf.style, leaf, (*places, *range(at, len(leaf.text) + 1)))
 
 
 Node: TypeAlias = Scalar | Sequence | Mapping

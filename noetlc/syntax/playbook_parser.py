@@ -131,7 +131,7 @@ def parse_playbook(root: Node) -> ParsedPlaybook:
     return ParsedPlaybook(walk.parser.finish(), tuple(walk.problems))
 
 
-MAY_BE_EMPTY = frozenset({"args", "desc", "executor", "keychain", "next", "spec", "workbook", "workload"})
+MAY_BE_EMPTY = frozenset({"args", "desc", "executor", "keychain", "spec", "workbook", "workload"})
 """Keys that mean the same without a value as if they were absent."""
 
 

@@ -8,7 +8,7 @@ import yaml
 
 from noetlc.syntax import ast
 from noetlc.syntax.nodes import Node, Scalar, Sequence
-from noetlc.syntax.yaml_reader import plain_value
+from noetlc.syntax.yaml_reader import NO_BREAKS, plain_value
 from noetlvm.record import fields_of
 
 _NOT_KEYS = frozenset({"span", "keys", "extra", "word"})
@@ -73,8 +73,9 @@ def _exact(node: Node) -> Any:
 
 
 def _quoted(text: str) -> str:
-    """Mark a text that without quotes would be a number, a boolean, null or a merge key."""
-    return _Quoted(text) if plain_value(text) != text or text == "<<" else text
+    """Mark a text that without quotes would be a number, a boolean, null, a merge key, or be cut into lines."""
+    needs_quotes = plain_value(text) != text or text == "<<" or any(character in text for character in NO_BREAKS)
+    return _Quoted(text) if needs_quotes else text
 
 
 _EMITTER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -14,6 +14,7 @@ from noetlc.syntax.nodes import Scalar
 from noetlc.syntax.span import Span
 
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|\r\n|.)", re.DOTALL)
+_PROPERTIES = re.compile(r"(?:[&!]\S*(?:\s+(?:#[^\r\n]*)?)*)+")
 _ESCAPED = {
     "0": "\0",
     "a": "\a",
@@ -29,7 +30,7 @@ _ESCAPED = {
     "L": "\u2028",
     "P": "\u2029",
 }
-_BREAKS = "\r\n\x85\u2028\u2029"
+_BREAKS = "\r\n"
 _SOFT = " \t" + _BREAKS
 
 Offsets: TypeAlias = range | list[int]
@@ -41,13 +42,16 @@ _Piece = tuple[str, int, bool]
 
 def scalar_offsets(text: str, scalar: Scalar) -> Offsets:
     """Return, for each character of the value and one past its end, its offset in `text`."""
-    start, end = scalar.span
+    if scalar.written is not None:
+        written = scalar_offsets(text, scalar.written)
+        return [written[at] for at in scalar.places]
+    start, end = _without_properties(text, scalar.span)
     value = scalar.text
     quote = 1 if scalar.style in ("'", '"') else 0
     inner = start + quote
     if text[inner : inner + len(value)] == value and len(value) == end - start - 2 * quote:
         return range(inner, inner + len(value) + 1)
-    offsets = _align(value, _pieces(text, scalar))
+    offsets = _align(value, _pieces(text, Span(start, end), scalar.style))
     return offsets if offsets is not None else [start] * (len(value) + 1)
 
 
@@ -65,13 +69,19 @@ def span_through(offsets: Offsets, span: Span) -> Span:
     return Span(start, offsets[min(span.end, last) - 1] + 1)
 
 
-def _pieces(text: str, scalar: Scalar) -> list[_Piece]:
-    start, end = scalar.span
-    if scalar.style == '"':
+def _without_properties(text: str, span: Span) -> Span:
+    """Return a scalar's span without its anchor and tag, which no unquoted scalar begins with."""
+    properties = _PROPERTIES.match(text, *span)
+    return Span(properties.end(), span.end) if properties else span
+
+
+def _pieces(text: str, span: Span, style: str) -> list[_Piece]:
+    start, end = span
+    if style == '"':
         return _double_quoted(text, start + 1, end - 1)
-    if scalar.style == "'":
+    if style == "'":
         return _single_quoted(text, start + 1, end - 1)
-    if scalar.style in ("|", ">"):
+    if style in ("|", ">"):
         header = re.compile(r"[^\r\n]*(\r\n|[\r\n])?").match(text, start, end)
         start = header.end() if header else start
     return [(text[at], at, text[at] in _SOFT) for at in range(start, end)]

@@ -15,6 +15,12 @@ from typing import NamedTuple
 from noetlvm.record import Record
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines with their breaks. Only these are breaks in YAML 1.2; `str.splitlines` knows more."""
+    return _LINE.findall(text)
 
 
 class Span(NamedTuple):

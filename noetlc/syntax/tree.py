@@ -17,7 +17,6 @@ AnyStruct = TypeVar("AnyStruct", bound=ast.Struct)
 
 EXTRA = "extra"
 _NOT_KEYS = frozenset({"span", "keys", EXTRA})
-_PIPELINE_ENTRIES = (ast.Task, ast.Choose, ast.Repeat)
 
 
 @cache
@@ -98,7 +97,7 @@ class Rewriter:
         if isinstance(value, Mapping | Sequence):
             return self.data(value)
         if isinstance(value, ast.Struct):
-            return self.entry(value) if isinstance(value, _PIPELINE_ENTRIES) else self._rewritten(value)
+            return self.entry(value) if isinstance(value, ast.PIPELINE_ENTRIES) else self._rewritten(value)
         if isinstance(value, ast.WorkbookTask):
             entries = self._value(name, value.entries)
             return value if entries is value.entries else changed(value, entries=entries)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -75,10 +76,12 @@ _EVENT_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Only its events are used. Without libyaml the pure Python parser gives the same ones, ten times slower."""
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NO_BREAKS = "\x85\u2028\u2029"
+"""Line breaks of YAML 1.1, which libyaml reads; in YAML 1.2 they are characters as others (S7)."""
 _NO_TABS = "indent with spaces, not tabs"
 _LEADING_TABS = re.compile(r"^\t+", re.MULTILINE)
 _BOM = "\ufeff"
-_WHITE = " \t\r\n\x85\u2028\u2029"
+_WHITE = " \t\r\n"
 """White space of YAML. A no-break space is text."""
 _MERGE = "<<"
 
@@ -204,6 +207,17 @@ class _Open:
         self.weight = 1
 
 
+def _has_any(text: str, characters: str) -> bool:
+    return any(character in text for character in characters)
+
+
+def _unused(text: str) -> list[str]:
+    """Return characters for private use that a text does not have, one for each of `NO_BREAKS`."""
+    used = set(text)
+    unused = (character for character in map(chr, range(0xE000, 0xF900)) if character not in used)
+    return list(islice(unused, len(NO_BREAKS)))
+
+
 class _Reader:
     """One pass over the events of one text."""
 
@@ -217,6 +231,8 @@ class _Reader:
         self._root: Node | None = None
         self._anchors: dict[str, tuple[Node, int]] = {}
         self._open_anchors: set[str] = set()
+        self._written = dict(zip(_unused(text), NO_BREAKS, strict=True)) if _has_any(text, NO_BREAKS) else {}
+        """What each character stands for that libyaml reads in place of one that it takes for a line break."""
         self._nodes = 0
         self._repeated = 0
 
@@ -249,7 +265,10 @@ class _Reader:
         return self._root
 
     def _events(self) -> Iterator[Any]:
-        parser = _EVENT_PARSER(self.text[self._base :])
+        text = self.text[self._base :]
+        for stand_in, written in self._written.items():
+            text = text.replace(written, stand_in)
+        parser = _EVENT_PARSER(text)
         try:
             while parser.check_event():
                 yield parser.get_event()
@@ -310,6 +329,8 @@ class _Reader:
         if style in "|>" and style:
             span = Span(span.start, span.start + len(self.text[span.start : span.end].rstrip(_WHITE)))
         text: str = event.value
+        for stand_in, written in self._written.items():
+            text = text.replace(stand_in, written)
         scalar = Scalar(span, self._scalar_value(event, span, text), text, style)
         self.scalar_spans.append(span)
         self._count(span)

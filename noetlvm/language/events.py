@@ -231,6 +231,7 @@ _ROWS = (
             at="?For a failed task: position of the rule that failed it.",
             answered="?Outcome of the tool, if a rule replaced it: a `skip`, or a rule that could not be evaluated.",
             masked="?The recorded result contains a masked secret.",
+            resumes="?For a wait between rounds: label and attempt of the task before it.",
             bound="?Later tasks can read the result by the task's label.",
             again="?A worker that takes over the pipeline runs the task again to read the masked secret.",
             cancelled=_CANCELLED,

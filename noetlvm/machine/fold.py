@@ -13,7 +13,7 @@ from typing import Any
 from noetlvm.data.event import Event, moment, step_run_id, task_run_id
 from noetlvm.language.events import BOUNDARY, EventName
 from noetlvm.machine.payload import rough_bytes
-from noetlvm.machine.state import FAILURES_LISTED, Attempt, Child, LoopRun, Run, State, Thread, Token, View
+from noetlvm.machine.state import FAILURES_LISTED, Attempt, Child, FrameState, LoopRun, Run, State, Thread, Token, View
 
 
 def apply(state: State, event: Event, at: float) -> None:
@@ -306,6 +306,7 @@ def _task_done(state: State, event: Event) -> None:
         return  # the next worker needs its result, which is not recorded, and runs it again
     frame = thread.frame
     frame.pc, frame.task, frame.label, frame.attempt = data["pc"], event.task, event.label, event.attempt
+    _resume_names(frame, data)
     outcome = data["outcome"]
     frame.waiting = None
     if data["do"] == "retry":
@@ -325,6 +326,15 @@ def _task_done(state: State, event: Event) -> None:
         # By the time of the log: the clock of a worker may be another.
         _leave(state, event, thread)
         thread.opens, frame.waiting = state.now + data["wait_s"], 0
+
+
+def _resume_names(frame: FrameState, data: dict[str, Any]) -> None:
+    """After a wait between rounds, templates see the task before it."""
+    before = data.get("resumes")
+    frame.resumes = before if data["do"] == "retry" else None
+    if before and data["do"] != "retry":
+        frame.label, frame.attempt = before["task"], before["attempt"]
+        frame.waits += 1
 
 
 # ---- loops

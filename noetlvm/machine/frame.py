@@ -44,8 +44,8 @@ class Frame:
     """One pipeline, from where its saved state stands. It never changes what it was given."""
 
     __slots__ = (
-        "_answered", "_idle", "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result",
-        "_rounds_moved", "_scope", "_wait",
+        "_answered", "_idle", "_masked", "_patches", "_pipeline", "_recorded", "_repeatable", "_result", "_resumes",
+        "_rounds_moved", "_scope", "_wait", "_waits",
         "attempt", "binds", "events", "exhausted", "has_called", "in_task", "inputs", "label", "labels", "names",
         "outcome", "pc", "rounds", "task",
     )  # fmt: skip
@@ -75,8 +75,12 @@ class Frame:
         """The driver was given the call of the current attempt, and reports its start."""
         if self.in_task:
             self.attempt += 1
+        self._waits = saved.waits
+        self._resumes = saved.resumes
         if self.task:
-            self.names["_task"], self.names["_attempt"] = self.label, self.attempt
+            self.names["_task"], self.names["_attempt"] = (
+                (self._resumes["task"], self._resumes["attempt"]) if self._resumes else (self.label, self.attempt)
+            )
         self.exhausted = False
         """A rule decided `retry`, and there are no attempts left."""
         self.inputs: dict[str, Any] | None = None
@@ -209,15 +213,26 @@ class Frame:
 
     # ---- for instructions
 
-    def enter(self, label: str) -> None:
-        """Begin a task run: a new number, attempt 1 (S15)."""
+    @property
+    def tasks_counted(self) -> int:
+        """How many task runs there were, without waits between rounds."""
+        return self.task - self._waits
+
+    def enter(self, label: str, *, waits: bool = False) -> None:
+        """Begin a task run: a new number, attempt 1 (S15). One that waits between rounds does not show in names."""
+        self._resumes = {"task": self.label, "attempt": self.attempt} if waits else None
         self.task += 1
-        self.label = self.names["_task"] = label
+        self.label = label
         self.in_task = True
+        self.exhausted = False
+        if not waits:
+            self.names["_task"] = label
         self._begin_attempt(1)
 
     def _begin_attempt(self, number: int) -> None:
-        self.attempt = self.names["_attempt"] = number
+        self.attempt = number
+        if self._resumes is None:
+            self.names["_attempt"] = number
         self.binds = self.has_called = False
         self.outcome = self._recorded = {}
         self.inputs = None
@@ -254,6 +269,8 @@ class Frame:
             data["bound"] = True
         if self._answered:
             data["answered"], self._answered = self._answered, {}
+        if self._resumes is not None:
+            data["resumes"] = self._resumes
         if not self.has_called:  # an attempt that ends has begun, whatever came before its tool (S61)
             self.events.append(self.uncalled())
         self.events.append(self._event("task.done", data))
@@ -261,6 +278,10 @@ class Frame:
             self._patches = {}
         self.pc = target
         self.in_task = False
+        if self._resumes is not None and do != "retry":
+            self._waits += 1
+            self.label, self.attempt = self._resumes["task"], self._resumes["attempt"]
+            self._resumes = None
 
     def hand_on(self) -> None:
         """Make the task's result the next one's `_prev` (S16)."""

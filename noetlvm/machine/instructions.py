@@ -96,13 +96,13 @@ def bind(code: tuple[Instruction, ...], pipeline: LoadedPipeline, *, is_checked:
 
 
 def _enter(pipeline: LoadedPipeline, at: int, label: str) -> Perform:
-    after, limit = at + 1, pipeline.limits.max_transitions
+    after, limit, waits = at + 1, pipeline.limits.max_transitions, label in pipeline.waits
 
     def enter(frame: Frame) -> Effect | None:
-        if frame.task >= limit:
+        if not waits and frame.tasks_counted >= limit:
             message = f"the pipeline ran {limit:,} tasks, as many as `limits.max_transitions` allows, and has not ended"
             return frame.give_up(failure("fuel", message), at)
-        frame.enter(label)
+        frame.enter(label, waits=waits)
         frame.pc = after
         return None
 
@@ -150,7 +150,8 @@ def _unless(pipeline: LoadedPipeline, at: int, _guard: object, target: int) -> P
 
 
 def _patch(pipeline: LoadedPipeline, at: int, *_expressions: object) -> Perform:
-    after = at + 1
+    after = pipeline.code[at + 1]
+    retry = _Retry(pipeline, at + 1, *after.operands) if after.opcode.name == "RETRY" else None
     written = [
         (name, value)
         for name, value in (("iter", pipeline.optional(at, 0)), ("ctx", pipeline.optional(at, 1)))
@@ -165,12 +166,18 @@ def _patch(pipeline: LoadedPipeline, at: int, *_expressions: object) -> Perform:
             except ExpressionError as error:
                 return frame.give_up(values.failure(error), at)
         try:
+            wait = retry.waits(frame) if retry else None  # all values of a `then` are computed before any is written
+        except LimitError as problem:
+            return frame.give_up(problem.error, at + 1)
+        try:
             frame.write(patches)
         except (UnencodableError, TooLargeError) as error:
             kind = "template" if isinstance(error, UnencodableError) else "limit"
             message = f"{pipeline.locate(at)}: this cannot be written to state: {error}"
             return frame.give_up(failure(kind, message), at)
-        frame.pc = after
+        if retry:
+            return retry.perform(frame, wait)
+        frame.pc = at + 1
         return None
 
     return patch
@@ -189,22 +196,34 @@ def _bind(_pipeline: LoadedPipeline, at: int) -> Perform:
 # ---- directives
 
 
-def _retry(pipeline: LoadedPipeline, at: int, _limit: object, backoff: str, _delay: object, target: int) -> Perform:
-    attempts, delay = pipeline.limit(at, 0, "attempts", least=1), pipeline.optional(at, 2)
-    after, growth = at + 1, _GROWTH[backoff]
+class _Retry:
+    """A RETRY. What it computes and what it does are apart, because the PATCH of its `then` stands between them."""
 
-    def retry(frame: Frame) -> Effect | None:
+    def __init__(self, pipeline: LoadedPipeline, at: int, *operands: Any) -> None:
+        _limit, backoff, _delay, self._target = operands
+        self._attempts, self._delay = pipeline.limit(at, 0, "attempts", least=1), pipeline.optional(at, 2)
+        self._at, self._growth = at, _GROWTH[backoff]
+
+    def __call__(self, frame: Frame) -> Effect | None:
         try:
-            if frame.attempt >= attempts(frame.names):
-                frame.exhausted = frame.attempt > 1
-                frame.pc = after
-                return None
-            seconds = delay.number(frame.names, partial(seconds_of, field="delay")) if delay else 0
+            return self.perform(frame, self.waits(frame))
         except LimitError as problem:
-            return frame.give_up(problem.error, at)
-        return frame.retry(target, waiting_time(seconds, growth(frame.attempt)))
+            return frame.give_up(problem.error, self._at)
 
-    return retry
+    def waits(self, frame: Frame) -> float | None:
+        """Return the seconds before the next attempt; None if there is none left. Raises LimitError."""
+        if frame.attempt >= self._attempts(frame.names):
+            return None
+        seconds = self._delay.number(frame.names, partial(seconds_of, field="delay")) if self._delay else 0
+        return waiting_time(seconds, self._growth(frame.attempt))
+
+    def perform(self, frame: Frame, wait: float | None) -> Effect | None:
+        """Go to the next attempt after this time, or to the instruction after this one."""
+        if wait is None:
+            frame.exhausted = frame.attempt > 1
+            frame.pc = self._at + 1
+            return None
+        return frame.retry(self._target, wait)
 
 
 _GROWTH: dict[str, Callable[[int], int]] = {
@@ -307,7 +326,7 @@ BINDERS: dict[str, Callable[..., Perform]] = {
     "ON_ERROR": _on_error,
     "PATCH": _patch,
     "BIND": _bind,
-    "RETRY": _retry,
+    "RETRY": _Retry,
     "GOTO": _goto,
     "CONTINUE": partial(_hand_on, "continue"),
     "JUMP_TO": partial(_hand_on, "jump"),

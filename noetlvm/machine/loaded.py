@@ -5,7 +5,7 @@ Whatever a run may never need is made when it is first needed: functions, bound 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -186,10 +186,12 @@ def _numbered_rules(gate: ExpressionCode) -> tuple[ExpressionCode, list[int]]:
 class LoadedPipeline:
     """A step's tasks."""
 
-    __slots__ = ("_calls_first", "_code", "_performs", "_reads", "_setting", "address", "counters", "limits")
+    __slots__ = ("_calls_first", "_performs", "_reads", "_setting", "address", "code", "counters", "limits", "waits")
 
-    def __init__(self, pipeline: Pipeline, address: str, limits: Limits, setting: _Setting) -> None:
-        self._code = pipeline.code
+    def __init__(
+        self, pipeline: Pipeline, address: str, limits: Limits, setting: _Setting, waits: Collection[str] = ()
+    ) -> None:
+        self.code = pipeline.code
         self._performs: tuple[Perform, ...] | None = None
         self._calls_first: bool | None = None
         self._reads: Reads | None = None
@@ -197,19 +199,21 @@ class LoadedPipeline:
         self.address = address
         self.counters = pipeline.counters
         self.limits = limits
+        self.waits = frozenset(waits)
+        """Labels of tasks that only wait between rounds: they count as no task (S53)."""
 
     @property
     def performs(self) -> tuple[Perform, ...]:
         """What performs each instruction."""
         if self._performs is None:
-            self._performs = bind(self._code, self, is_checked=self._setting.is_checked)
+            self._performs = bind(self.code, self, is_checked=self._setting.is_checked)
         return self._performs
 
     @property
     def reads(self) -> Reads:
         """What its code can read of its surroundings."""
         if self._reads is None:
-            self._reads = reads_of(self._code)
+            self._reads = reads_of(self.code)
         return self._reads
 
     def expression(self, at: int, operand: int) -> Evaluator:
@@ -220,28 +224,28 @@ class LoadedPipeline:
 
     def optional(self, at: int, operand: int) -> Evaluator | None:
         """Return the expression that an operand of an instruction holds, if it holds one."""
-        expression = self._code[at].operands[operand]
+        expression = self.code[at].operands[operand]
         if not isinstance(expression, ExpressionCode):
             return None
         return Evaluator(expression, f"{self.address}.{at}.{operand}", self._setting)
 
     def limit(self, at: int, operand: int, field: str, least: int) -> Limit:
         """Return the limit that an operand of an instruction holds; `field` names it in errors."""
-        return self._setting.limit(self._code[at].operands[operand], f"{self.address}.{at}.{operand}", field, least)
+        return self._setting.limit(self.code[at].operands[operand], f"{self.address}.{at}.{operand}", field, least)
 
     @property
     def calls_first(self) -> bool:
         """Return whether it begins with a call of a tool that takes time."""
         if self._calls_first is None:
-            names = [instruction.opcode.name for instruction in self._code[:2]]
-            kind = self._code[1].operands[0] if names == ["ENTER", "CALL"] else NO_TIME_KIND
+            names = [instruction.opcode.name for instruction in self.code[:2]]
+            kind = self.code[1].operands[0] if names == ["ENTER", "CALL"] else NO_TIME_KIND
             self._calls_first = kind not in (NO_TIME_KIND, "playbook")
         return self._calls_first
 
     def tasks(self) -> Iterator[tuple[str, str, int]]:
         """Yield each task's label, the kind of its tool, and its first instruction."""
         label, entry = "", 0
-        for at, instruction in enumerate(self._code):
+        for at, instruction in enumerate(self.code):
             if instruction.opcode.name == "ENTER":
                 label, entry = str(instruction.operands[0]), at
             elif instruction.opcode.name == "CALL":
@@ -250,7 +254,7 @@ class LoadedPipeline:
     def writes(self) -> Iterator[tuple[str, str, frozenset[str]]]:
         """Yield what its rules write: the task's label, `iter` or `ctx`, and the keys."""
         label = ""
-        for instruction in self._code:
+        for instruction in self.code:
             if instruction.opcode.name == "ENTER":
                 label = str(instruction.operands[0])
             elif instruction.opcode.name == "PATCH":
@@ -425,7 +429,7 @@ class _Setting(Record):
             drops_denied=step.drops_denied,
             loops=tuple(self._loop(loop, f"{address}/loop.{level}") for level, loop in enumerate(step.loops, 1)),
             best_effort=step.best_effort,
-            pipeline=LoadedPipeline(step.pipeline, f"{address}/tool", limits, self) if step.pipeline else None,
+            pipeline=self._pipeline(step, f"{address}/tool", limits),
             inclusive=step.inclusive,
             arcs=tuple(self._arc(arc, f"{address}/arc.{number}") for number, arc in enumerate(step.arcs, 1)),
             routes_by_template=any(arc.guard or arc.args for arc in step.arcs),
@@ -434,6 +438,11 @@ class _Setting(Record):
             pool=str(step.settings.get("pool") or pool),
             position=position,
         )
+
+    def _pipeline(self, step: Step, address: str, limits: Limits) -> LoadedPipeline | None:
+        waits = step.settings.get("waits")
+        labels = [label for label in waits if isinstance(label, str)] if isinstance(waits, list) else []
+        return LoadedPipeline(step.pipeline, address, limits, self, labels) if step.pipeline else None
 
     def _loop(self, loop: LoopHeader, address: str) -> LoadedLoop:
         return LoadedLoop(

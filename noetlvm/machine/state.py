@@ -61,8 +61,24 @@ class FrameState:
     An attempt that only started is not part of it: the next worker runs it again, under the same numbers.
     """
 
-    __slots__ = ("attempt", "iter", "label", "labels", "masked", "pc", "prev", "rounds", "task", "waiting")
-    _FIELDS = ("pc", "prev", "iter", "rounds", "task", "label", "attempt", "waiting", "masked", "labels")
+    __slots__ = (
+        "attempt",
+        "iter",
+        "label",
+        "labels",
+        "masked",
+        "pc",
+        "prev",
+        "resumes",
+        "rounds",
+        "task",
+        "waiting",
+        "waits",
+    )
+    _FIELDS = (
+        *("pc", "prev", "iter", "rounds", "task", "label", "attempt", "waiting", "masked", "labels"),
+        *("waits", "resumes"),
+    )
 
     def __init__(self) -> None:
         self.pc = 0
@@ -81,6 +97,10 @@ class FrameState:
         """A secret was removed from `prev`."""
         self.labels: dict[str, Any] = {}
         """Results by task label, each with whether a secret was removed from it; only of labels that are read (S48)."""
+        self.waits = 0
+        """Task runs that were waits between rounds."""
+        self.resumes: dict[str, Any] | None = None
+        """In such a wait: label and attempt of the task before it, which templates see."""
 
     def to_data(self) -> list[Any]:
         return [getattr(self, name) for name in self._FIELDS]

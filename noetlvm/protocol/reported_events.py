@@ -32,6 +32,7 @@ class _Key(NamedTuple):
 _MAPPING, _FLAG, _TEXT = _Key((dict,)), _Key((bool,)), _Key((str,))
 _ERROR = {"kind": _Key((str,), is_required=True), "message": _Key(_ANY, is_required=True)}
 _ENDING = {"error": _Key((dict,), is_required=True, inner=_ERROR), "task": _TEXT, "at": _TEXT}
+_BEFORE = {"task": _Key((str,), is_required=True), "attempt": _Key((int,), is_required=True)}
 _CHILD = {
     "path": _Key((str,), is_required=True),
     "workload": _MAPPING,
@@ -57,6 +58,7 @@ _REPORTED: Mapping[str, Mapping[str, _Key]] = {
         "at": _TEXT,
         "answered": _Key(_ANY),
         "masked": _FLAG,
+        "resumes": _Key((dict,), inner=_BEFORE),
         "bound": _FLAG,
         "again": _FLAG,
     },

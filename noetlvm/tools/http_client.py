@@ -303,7 +303,7 @@ class _Decoder:
 def _answered(request: HttpRequest, response: HttpResponse, body: bytes) -> Outcome:
     status, headers = response.status, response.headers
     request_id = next((headers[name] for name in _REQUEST_IDS if name in headers), None)
-    http = {"status": status, "headers": headers, "request_id": request_id}
+    http = {"status": status, "headers": headers} | ({"request_id": request_id} if request_id else {})
     data, is_invalid = _parsed(headers.get("content-type", ""), body)
     result = {"status": status, "headers": headers, "data": data}
     if status >= 400:

@@ -175,7 +175,7 @@ def _failed(
 
 def _part(exception_type: str | None, printed: str) -> dict[str, Any]:
     shown = _whole_words(printed)
-    return {"exception_type": exception_type} | ({"stdout": shown} if shown else {})
+    return {name: value for name, value in (("exception_type", exception_type), ("stdout", shown)) if value}
 
 
 def _whole_words(printed: str) -> str:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 from collections.abc import Iterable
-from functools import cache
 from importlib import import_module
 from typing import Any
 
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.operations import require_whole
-from noetlvm.language.scopes import FIELDS
 from noetlvm.language.tool_kinds import PLUGIN_KINDS, ToolKind, find_kind, is_builtin, module_of, why_unusable
 from noetlvm.limits import KIND_CHARS_MAX
 from noetlvm.tools.call import Outcome, Resources, Tool, ToolCall, error, outcome_at_once
@@ -131,13 +129,7 @@ def _with_text_keys(kind: str, outcome: Outcome) -> Outcome:
 
 def _empty_parts(kind: ToolKind) -> Outcome:
     """Return the parts that only this kind sets, empty: a rule may read them even if the tool did not start."""
-    return {part: dict.fromkeys(_fields_of(part)) for part in kind.helpers}
-
-
-@cache
-def _fields_of(part: str) -> tuple[str, ...]:
-    prefix = f"outcome.{part}."
-    return tuple(name.removeprefix(prefix) for name in FIELDS if name.startswith(prefix))
+    return {part: {} for part in kind.helpers}
 
 
 def _needs(kind: ToolKind, package: str | None) -> str:

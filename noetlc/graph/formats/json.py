@@ -17,6 +17,7 @@ def render(report: GraphReport, unfold: bool = False) -> str:
 
 
 def report_data(report: GraphReport) -> dict[str, Any]:
+    """Return a report as plain data. `critical` is an older name of `unhandled_failures`."""
     return {
         "version": SCHEMA_VERSION,
         "source": report.source,
@@ -41,7 +42,8 @@ def report_data(report: GraphReport) -> dict[str, Any]:
         "concurrent_complete": report.concurrent_complete,
         "shortest_path": list(report.shortest_path),
         "longest_path": None if report.longest_path is None else list(report.longest_path),
-        "critical": list(report.critical),
+        "unhandled_failures": list(report.unhandled_failures),
+        "critical": list(report.unhandled_failures),
         "findings": [finding_data(finding) for finding in report.findings],
         "left_out": {kind.value: count for kind, count in report.left_out.items()},
     }
@@ -50,6 +52,7 @@ def report_data(report: GraphReport) -> dict[str, Any]:
 def finding_data(finding: GraphFinding) -> dict[str, Any]:
     return {
         "kind": finding.kind.value,
+        "severity": finding.severity.value,
         "code": finding.code or None,
         "step": finding.step,
         "arc": finding.arc,

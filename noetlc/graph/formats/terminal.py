@@ -26,7 +26,7 @@ _COLORS = {
     NetFindingKind.TRAP: _BAD,
     NetFindingKind.UNBOUNDED: _BAD,
     NetFindingKind.RACE: "bold magenta",
-    NetFindingKind.CRITICAL: "bold cyan",
+    NetFindingKind.UNHANDLED_FAILURE: "bold cyan",
 }
 
 
@@ -58,7 +58,10 @@ def _facts(report: GraphReport) -> RenderableType:
 def _finding(finding: GraphFinding) -> RenderableType:
     where = f"  {finding.where}" if finding.where else ""
     return Text.assemble(
-        (finding.kind.value, _COLORS[finding.kind]), f": {visible_line(finding.message)}", (visible_line(where), "dim")
+        f"{finding.severity.value}: ",
+        (finding.kind.value, _COLORS[finding.kind]),
+        f": {visible_line(finding.message)}",
+        (visible_line(where), "dim"),
     )
 
 

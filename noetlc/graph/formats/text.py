@@ -55,8 +55,8 @@ def facts(report: GraphReport) -> Iterator[Fact]:
         pairs = "1 pair of steps" if len(report.concurrent) == 1 else f"{len(report.concurrent):,} pairs of steps"
         pair = f"{one} and {other}" if one != other else f"two runs of {one}"
         yield Fact("at once", f"{pairs}{more}, such as {pair}")
-    if report.critical:
-        yield Fact("critical", _names(report.critical))
+    if report.unhandled_failures:
+        yield Fact("unhandled", f"failures of {_names(report.unhandled_failures)}")
 
 
 def _tokens(report: GraphReport) -> str:
@@ -80,7 +80,7 @@ def _way(names: tuple[str, ...]) -> str:
 def _findings(report: GraphReport) -> Iterator[str]:
     for finding in report.findings:
         yield ""
-        yield f"{_place(finding.where)}{finding.kind.value}: {finding.message}"
+        yield f"{_place(finding.where)}{finding.severity.value}: {finding.kind.value}: {finding.message}"
         yield "  a run that shows it:"
         yield from _witness(finding.witness, "    ")
     for kind, count in report.left_out.items():

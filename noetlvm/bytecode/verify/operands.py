@@ -57,7 +57,7 @@ INVALID: dict[str, str] = {
     "V053": "an instruction needs a task, and there is none",
     "V054": "two paths meet in different states of a task",
     "V055": "the target is not a place between tasks",
-    "V056": "RETRY does not go to its own task's CALL",
+    "V056": "RETRY does not go to its own task's CALL, nor to the rules before it",
     "V057": "a label stands twice",
     "V058": "a label is not a plain label, or too long",
     "V059": "the pipeline runs off its end",

@@ -158,7 +158,7 @@ def _performed(name: str, at: int, task: _Task) -> _Task:
 def _at_target(code: tuple[Instruction, ...], at: int, target: int, task: _Task) -> _Task:
     opcode = code[at].opcode
     if opcode.name == "RETRY":
-        if target != task.called:
+        if target not in (task.entered + 1, task.called):
             raise CheckError("V056", at, f"it goes to instruction {target}, the CALL is instruction {task.called}")
         return _Task(task.entered)
     if opcode.flow is ControlFlow.BRANCH:

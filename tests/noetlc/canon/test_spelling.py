@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from noetlc.syntax.playbook_printer import tree_data
 from noetlvm.language.tool_kinds import SPEC, builtin_kinds
-from tests.noetlc.canon.canonical import printed, tasks
+from tests.noetlc.canon.canonical import form_of, printed, tasks
 from tests.noetlc.rules.lint_text import lint
 
 REQUIRED = {
@@ -23,6 +24,17 @@ REQUIRED = {
 
 def task(text: str) -> dict[str, Any]:
     return next(iter(tasks(f"- step: start\n  tool: {{{text}}}\n").values()))
+
+
+def retried(text: str) -> dict[str, Any]:
+    """Return a task as rules see it, whose `retry` is an error with a fix that writes the policy."""
+    steps = f"- step: start\n  tool: {{{text}}}\n"
+    (found,) = lint(steps, "P329")
+    assert found.severity == "error"
+    assert found.fix is not None
+    (entry,) = tree_data(form_of(steps).playbook)["workflow"][0]["tool"]
+    made: dict[str, Any] = next(iter(entry.values()))
+    return made
 
 
 SPELLINGS = [
@@ -95,7 +107,7 @@ def test_a_name_and_its_other_spelling_together_are_an_error() -> None:
             {"do": "retry", "attempts": 2, "backoff": "none", "delay": "{{ 1 * 1.5 ** (_attempt - 1) }}"},
         ),
         (
-            "{initial_delay: 1, backoff_multiplier: 2, jitter: true}",
+            "{initial_delay: 1, backoff_multiplier: 2, jitter: false}",
             {"do": "retry", "attempts": 3, "backoff": "exponential", "delay": 1},
         ),
         (
@@ -105,14 +117,14 @@ def test_a_name_and_its_other_spelling_together_are_an_error() -> None:
     ],
 )
 def test_a_retry_on_a_task_becomes_a_policy(retry: str, then: dict[str, Any]) -> None:
-    made = task(f"kind: python, code: result = 1, retry: {retry}")
+    made = retried(f"kind: python, code: result = 1, retry: {retry}")
     first, last = made["spec"]["policy"]["rules"]
     assert first == {"when": "{{ outcome.status == 'error' }}", "then": then}
     assert last == {"else": {"then": {"do": "continue"}}}
 
 
 def test_a_conditional_retry_fails_on_other_errors() -> None:
-    made = task("kind: python, code: result = 1, retry: {max_attempts: 2, when: '{{ outcome.error.retryable }}'}")
+    made = retried("kind: python, code: result = 1, retry: {max_attempts: 2, when: '{{ outcome.error.retryable }}'}")
     rules = made["spec"]["policy"]["rules"]
     assert [rule["then"]["do"] for rule in rules[:2]] == ["retry", "fail"]
     assert rules[0]["when"] == "{{ outcome.status == 'error' and (outcome.error.retryable) }}"

@@ -114,7 +114,12 @@ def test_an_argument_means_what_it_means_at_its_own_call() -> None:
         ("{x: 1}", '"{{ args[workload.key] }}"', "{{ dict(args, x=1)[workload.key] }}"),
         ("{x: 1}", '"{% for x in [1] %}{{ x }}{% endfor %}{{ x }}"', "{% for x in [1] %}{{ x }}{% endfor %}{{ 1 }}"),
         ("{ctx: 1}", '"{{ ctx.a }}"', "{{ ctx.a }}"),
-        ('{x: "a{{ workload.api }}b"}', '"{{ args.x | upper }}"', "{{ ('a' ~ workload.api ~ 'b') | upper }}"),
+        (
+            '{x: "a{{ workload.api }}b"}',
+            '"{{ args.x | upper }}"',
+            "{{ ('a' ~ workload.api ~ 'b' if workload.api is defined else workload.api) | upper }}",
+        ),
+        ('{x: "a{{ execution_id }}b"}', '"{{ args.x | upper }}"', "{{ ('a' ~ execution_id ~ 'b') | upper }}"),
         ("{x: null}", '"-{{ args.x }}"', "-{{ none }}"),
     ],
 )

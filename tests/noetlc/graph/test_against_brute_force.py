@@ -166,15 +166,15 @@ class Comparison:
         own = {Reason.CONSTANT, Reason.EVENT, Reason.SHADOWED}
         assert reported == {(dead.step, dead.arc) for dead in self.report.dead_arcs if dead.reason in own}
         assert bool(self.of_kind(NetFindingKind.UNBOUNDED)) == (not self.report.bounded)
-        assert {finding.step for finding in self.of_kind(NetFindingKind.CRITICAL)} == self.critical()
-        assert set(self.report.critical) == self.critical()
+        assert {finding.step for finding in self.of_kind(NetFindingKind.UNHANDLED_FAILURE)} == self.unhandled()
+        assert set(self.report.unhandled_failures) == self.unhandled()
         assert not self.report.left_out
         assert self.reported_races() == self.races()
         for finding in self.report.findings:
             assert finding.witness, finding
             SHOWS[finding.kind](self, finding, replay(self.game, finding.witness))
 
-    def critical(self) -> set[str]:
+    def unhandled(self) -> set[str]:
         found = set()
         for number in self.arrived:
             by_event: dict[str, set[int]] = {}
@@ -229,7 +229,7 @@ class Comparison:
     def shows_race(self, finding: GraphFinding, markings: list[Marking]) -> None:
         assert covers(markings[-1], self.game.names.index(finding.step), self.game.names.index(finding.steps[0]))
 
-    def shows_critical(self, finding: GraphFinding, markings: list[Marking]) -> None:
+    def shows_unhandled_failure(self, finding: GraphFinding, markings: list[Marking]) -> None:
         last = finding.witness[-1]
         assert (last.step, last.event, last.arcs) == (finding.step, "step.failed", ())
 
@@ -240,7 +240,7 @@ SHOWS = {
     NetFindingKind.TRAP: Comparison.shows_trap,
     NetFindingKind.UNBOUNDED: Comparison.shows_growth,
     NetFindingKind.RACE: Comparison.shows_race,
-    NetFindingKind.CRITICAL: Comparison.shows_critical,
+    NetFindingKind.UNHANDLED_FAILURE: Comparison.shows_unhandled_failure,
 }
 
 

@@ -12,11 +12,13 @@ import pytest
 from rich.console import Console
 
 from noetlc.analysis.formulas import STEP_DONE
+from noetlc.finding import Severity
 from noetlc.graph.analyse import analyse
 from noetlc.graph.formats.terminal import show
 from noetlc.graph.run import GraphFormat, Order, graph
+from noetlc.net.findings import NetFindingKind
 from noetlc.net.net import Boundary, Gate, Net, NetStep, StepKind
-from noetlc.rules.catalogue import whole_playbook
+from noetlc.rules.catalogue import all_rules, whole_playbook
 from noetlvm.command_line.process import CommandError
 
 PLAYBOOK = """
@@ -30,6 +32,13 @@ PLAYBOOK = """
 - step: lost
   tool: {kind: noop}
 """
+
+
+TRAP = whole_playbook("""
+- step: start
+  tool: {kind: http, url: https://example.org}
+  next: {arcs: [{step: start}]}
+""")
 
 
 @pytest.fixture
@@ -61,7 +70,9 @@ def test_json_has_the_documented_fields(playbook: str, tmp_path: Path) -> None:
     assert (read["can_complete"], read["bounded"], read["max_tokens"]) == (True, True, 1)
     findings = read["findings"]
     assert isinstance(findings, list)
-    assert [finding["kind"] for finding in findings] == ["unreachable", "critical"]
+    assert [finding["kind"] for finding in findings] == ["unreachable"]
+    assert [finding["severity"] for finding in findings] == ["warning"]
+    assert read["unhandled_failures"] == read["critical"] == ["start"]
     assert all(finding["message"] and finding["witness"] and finding["line"] for finding in findings)
 
 
@@ -83,7 +94,7 @@ def test_text_shows_findings_with_lines(playbook: str, capfdbinary: pytest.Captu
     reported = capfdbinary.readouterr().out.decode()
     assert "etl.yaml: 3 steps, entry `start`" in reported
     assert "unreachable: `lost` never runs: no arc leads to it" in reported
-    assert "etl.yaml:7: start: step.failed, no arc fires" in reported
+    assert "etl.yaml:7: start: step.done, arc 1 to load (line 11)" in reported
 
 
 def test_path_prints_a_run(playbook: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -175,3 +186,23 @@ def test_a_terminal_shows_what_a_name_holds_and_does_not_obey_it() -> None:
 def net_of_one(path: str) -> Net:
     step = NetStep(0, "only", StepKind.ROUTING, True, Gate.OPEN, False, (Boundary(STEP_DONE, ()),), ())
     return Net("one", path, (step,), 0)
+
+
+@pytest.mark.parametrize("word", ["unhandled-failure", "critical", "all"])
+def test_an_unhandled_failure_is_a_finding_for_who_requests_it(playbook: str, tmp_path: Path, word: str) -> None:
+    out = tmp_path / "out.json"
+    assert graph(Order((playbook,), GraphFormat.JSON, str(out), fail_on=(word,))) == 1
+    found = {finding["kind"]: finding for finding in json.loads(out.read_text(encoding="utf-8"))["findings"]}
+    assert found["unhandled-failure"]["severity"] == "note"
+    assert found["unhandled-failure"]["step"] == "start"
+
+
+def test_findings_have_the_severities_of_the_rules_and_no_kind_is_called_like_one(tmp_path: Path) -> None:
+    severities = {rule.code: rule.severity for rule in all_rules()}
+    assert not set(NetFindingKind) & {*Severity, "critical", "info"}
+    trap = tmp_path / "trap.yaml"
+    trap.write_text(TRAP, encoding="utf-8")
+    findings = report(str(trap), tmp_path / "trap.json")["findings"]
+    assert isinstance(findings, list)
+    (found,) = [one for one in findings if one["kind"] == "trap"]
+    assert found["severity"] == severities[found["code"]]

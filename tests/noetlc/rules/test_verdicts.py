@@ -203,8 +203,8 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
         task("kind: shell, command: [ls], spec: {policy: {rules: [{when: '{{ args.a }}', then: {do: break}}]}}"),
         ["warning P314"],
     ),
-    "keys without a value": (playbook(EMPTY, "keychain:\nworkload:\nexecutor:\nworkbook:\n"), []),
-    "an empty list is not a mapping": (playbook(EMPTY, "workbook: []\n"), ["error P107"]),
+    "keys without a value": (playbook(EMPTY, "keychain:\nworkload:\nexecutor:\nworkbook:\n"), ["error P903"]),
+    "an empty list is not a mapping": (playbook(EMPTY, "workbook: []\n"), ["error P107", "error P903"]),
     "a required input without a value": (task("kind: http, url: "), ["error P115"]),
     "a guard without a value": (
         playbook("  - step: start\n    next: {arcs: [{step: b, when: }]}\n  - step: b\n    tool: {kind: noop}\n"),
@@ -415,7 +415,7 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
             "kind: http, url: 'https://example.com', retry: {max_attempts: 3, initial_delay: 1, max_delay: 9, "
             'backoff_multiplier: 1.5, jitter: true, retry_when: "{{ status_code >= 500 or error }}"}'
         ),
-        ["note P122"],
+        ["error P114"],
     ),
     "a field of a loop's result": (
         playbook(f"  - step: start\n    loop: {{in: [1], iterator: n}}\n{HTTP}{AFTER_LOOP}" + READS_START),
@@ -553,7 +553,7 @@ VERDICTS: dict[str, tuple[str, list[str]]] = {
     "an input under spec": (task("kind: http, spec: {url: 'https://example.com'}"), ["warning P121"]),
     "other spellings": (
         task("kind: http, endpoint: 'https://example.com', payload: {a: 1}, timeout: 5, verify_ssl: false"),
-        ["note P122"],
+        ["note P122", "warning P124", "warning P124"],
     ),
     "other spellings of SQL": (task("kind: postgres, credential: pg, query: SELECT 1", KEYCHAIN), ["note P122"]),
     "job.uuid": (statement("{{ job.uuid }}"), ["note P122"]),

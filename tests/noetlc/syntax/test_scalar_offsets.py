@@ -42,6 +42,13 @@ def only_value(text: str) -> Scalar:
         ("key: |\n  tab\there X\n", 2, 12),
         ("\ufeffkey: a X\n", 1, 9),
         ("# 日本\nkey: 'x X'\n", 2, 9),
+        ('key: &n "a X"\n', 1, 12),
+        ("key: !!str 'it''s X'\n", 1, 19),
+        ("key: &n !!str # comment with X\n  'a X'\n", 2, 6),
+        ("key: !!str &n a b X\n", 1, 19),
+        ("key: &n |\n  one\n  two X\n", 3, 7),
+        ("key: 'a\u2028 b X'\n", 1, 12),
+        ("key: |\n  a \x85b X\n  c\n", 2, 8),
     ],
 )
 def test_the_marker_is_found_where_it_was_written(text: str, line: int, column: int) -> None:

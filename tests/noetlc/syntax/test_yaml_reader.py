@@ -203,3 +203,16 @@ def test_any_text_gives_nodes_or_problems(text: str) -> None:
 def test_any_bytes_decode_or_say_why(data: bytes) -> None:
     text, problem = decode(data)
     assert problem is not None or text.encode() == data
+
+
+@pytest.mark.parametrize("character", ["\x85", "\u2028", "\u2029"])
+@pytest.mark.parametrize("value", ["'a {} b'", '"a {} b"', "a {} b", "|-\n  a {} b", ">-\n  a {} b", "&n 'a {} b'"])
+def test_line_breaks_of_an_older_yaml_are_characters(character: str, value: str) -> None:
+    document = read_document("n: " + value.format(character) + "\nm: 1\n")
+    assert not document.problems
+    assert plain(document.root) == {"n": f"a {character} b", "m": 1}
+
+
+def test_characters_for_private_use_stay_beside_line_breaks_of_an_older_yaml() -> None:
+    document = read_document("n: 'a \ue000\u2028\ue001 b'\n")
+    assert plain(document.root) == {"n": "a \ue000\u2028\ue001 b"}

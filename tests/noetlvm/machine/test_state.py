@@ -34,7 +34,7 @@ def test_nothing_has_happened_before_the_first_event() -> None:
         "view": [0, 1],
         "mappings": [{}, {}],
     }
-    assert FrameState().to_data() == [0, None, {}, [], 0, "", 0, None, False, {}]
+    assert FrameState().to_data() == [0, None, {}, [], 0, "", 0, None, False, {}, 0, None]
 
 
 def test_a_thread_and_a_loop_begin_with_nothing() -> None:

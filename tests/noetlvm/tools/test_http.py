@@ -278,7 +278,7 @@ def test_a_server_that_does_not_answer_is_a_retryable_timeout(run: Run, server: 
     outcome = run("http", {"url": f"{server}/stuck"}, {"timeout": timeout})
     assert outcome["error"]["kind"] == "timeout"
     assert outcome["error"]["retryable"] is True
-    assert outcome["http"] == {"status": None, "headers": None, "request_id": None}
+    assert outcome["http"] == {}
 
 
 def test_a_lost_connection_is_retryable(run: Run, server: str) -> None:

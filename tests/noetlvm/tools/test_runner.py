@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from noetlc.codegen.expressions import lower_template
+from noetlc.syntax.template_parser import parse_template
 from noetlvm.data.references import Reference, ReferringList, ReferringMap
-from noetlvm.expr.errors import ErrorKind, ExpressionError
+from noetlvm.expr.errors import ErrorKind, ExpressionError, Fuel
+from noetlvm.expr.interpret import compile_expression
 from noetlvm.language import tool_kinds
 from noetlvm.limits import KIND_CHARS_MAX
 from noetlvm.tools import noop, runner, shell
@@ -198,3 +201,17 @@ def test_the_result_of_a_plugin_has_text_as_keys(
     monkeypatch.setattr(runner, "find_tool", lambda _name: give)
     outcome = run("noop", {})
     assert outcome["error"]["message"] == f"the tool `noop` returned no plain data: {message}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "read", "value"),
+    [
+        ("http", {"url": "http://127.0.0.1:1/"}, "outcome.http.status | default(200)", 200),
+        ("python", {"code": "result = 1"}, "outcome.py.exception_type | default('none')", "none"),
+    ],
+)
+def test_what_does_not_apply_to_an_outcome_has_its_default(
+    run: Run, kind: str, inputs: dict[str, Any], read: str, value: object
+) -> None:
+    evaluate = compile_expression(lower_template(parse_template(f"{{{{ {read} }}}}")).expression)
+    assert evaluate({"outcome": run(kind, inputs)}, Fuel()) == value

@@ -16,7 +16,7 @@ SECTIONS: dict[str, str] = {
     "8.1 8.2 8.3 9.1 9.2 10.1 10.2 10.3 11.1 11.2 12 13 A B",
     "brief": "intro 0 1.1 1.2 1.3 1.4 2 2.1 2.2 2.A 3.1 3.2 4.1 4.2 5.1 5.2 6 7.1 7.2 7.3 7.4 8 9 10 11 12 13 14",
     "step": "intro 1 2 2.1 3 3.1 3.2 4 5 5.1 5.2.1 5.2.2 5.3 5.4 5.5 6.1 6.2 6.3 6.4 7 7.1 8 9 9.1 10 11 12 13 14",
-    "semantics": " ".join(f"S{number}" for number in (*range(1, 66), 88)),
+    "semantics": " ".join(f"S{number}" for number in (*range(1, 66), 88, 90)),
 }
 """Every section with a requirement. Sections that only inform (step 15) have no rows."""
 

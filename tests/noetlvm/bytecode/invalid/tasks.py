@@ -104,8 +104,9 @@ PLACES: list[Case] = pipelines(
     ("V056", "RETRY to its own FAIL", _TASK + "!<retry> f; f: FAIL"),
     (
         "V056",
-        "RETRY to a leading rule",
-        'ENTER "a"; r: UNLESS <true> go; SKIP e; go: CALL "noop" <{}> <{}>; !<retry> r; FAIL; e: END',
+        "RETRY to the second of the leading rules",
+        'ENTER "a"; UNLESS <true> r; SKIP e; r: UNLESS <true> go; SKIP e; go: CALL "noop" <{}> <{}>; '
+        "!<retry> r; FAIL; e: END",
     ),
     (
         "V056",
