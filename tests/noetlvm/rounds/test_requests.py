@@ -9,7 +9,7 @@ import pytest
 from noetlvm.bridge import compile_texts
 from noetlvm.data.event import Event, Recorded
 from noetlvm.machine.loaded import Bundle
-from noetlvm.machine.messages import Cancel, Input, Pause, WorkerReport
+from noetlvm.machine.messages import Cancel, Input, Pause, TimerDue, WorkerReport
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.children import ChildRequest
 from noetlvm.rounds.credentials import no_credentials
@@ -122,8 +122,8 @@ class Parent:
             self.server.submit(active, given)
         decided(self.server)
 
-    def child_wanted(self) -> Input:
-        wants = Event("task.started", {"ts": 1.0, "child": {"path": self.path}}, 1, "", 1, "child", 1)
+    def child_wanted(self, **more: float) -> Input:
+        wants = Event("task.started", {"ts": 1.0, "child": {"path": self.path} | more}, 1, "", 1, "child", 1)
         return WorkerReport(1, "", 1, [wants])
 
     def statuses(self) -> list[str]:
@@ -143,6 +143,15 @@ def test_a_child_that_was_refused_is_not_cancelled_with_its_parent() -> None:
     parent = Parent("tests/none")
     parent.give(parent.child_wanted(), Cancel())
     assert parent.statuses() == ["cancelled"]
+    assert parent.store.requests() == []
+
+
+def test_a_request_to_cancel_a_child_that_never_was_is_acknowledged_though_its_parent_goes_on() -> None:
+    parent = Parent("tests/none")
+    parent.give(parent.child_wanted(timeout=0), TimerDue())
+    parent.server.catch_up()
+    decided(parent.server)
+    assert parent.statuses() == ["running"]
     assert parent.store.requests() == []
 
 

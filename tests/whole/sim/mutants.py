@@ -103,7 +103,7 @@ MUTANTS = [
     Mutant("stale_child_answers", DECIDE, "if given.key and self._waits_for(given.run, given.iteration) == given.key:", "if given.key and self._waits_for(given.run, given.iteration):", f"{CONTROL}.test_children test_an_outcome_that_nobody_waits_for_changes_nothing"),
     Mutant("started_iterations_cancelled", SETTLING, " if not thread.started and not goes_on(run, path)]", "]", f"{CONTROL}.test_loops test_fail_fast_cancels_what_has_not_started_and_waits_for_what_has"),
     Mutant("lost_lease_goes_on", COMMANDS, "late = [self._runs[part].work for part in self._leases.late()]", "late = []", f"{VIRTUAL} test_a_worker_stops_its_tools_before_a_lease_ends_that_is_not_renewed"),
-    Mutant("request_to_a_child_that_never_was_stays", SERVER, "return None if parent is None else (parent, Continue())", "return None", f"{REQUESTS} test_a_child_that_a_pause_held_back_is_not_cancelled_with_its_parent"),
+    Mutant("request_to_a_child_that_never_was_stays", SERVER, "return None if parent is None else (parent, Continue())", "return None", f"{REQUESTS} test_a_request_to_cancel_a_child_that_never_was_is_acknowledged_though_its_parent_goes_on"),
     Mutant("deferred_command_in_a_pool_of_nobody", ACTIVE, "and not worker and work.not_before <= now:", "and not worker:", f"{PLACEMENT} test_iterations_of_a_local_loop_that_wait_for_its_rate_run_though_its_worker_has_ended_the_others"),
     Mutant("rate_ignored", FOLD, "return starts[-1]", "return 0.0", "case loop-rate"),
     Mutant("snapshot_forgets_a_lease", STATE, "made = cls(_view(view, mappings), lease, opens)", "made = cls(_view(view, mappings), 1, opens)", "case lease-late-report"),
