@@ -214,8 +214,9 @@ def test_long_names_get_no_suggestion_and_others_cost_by_their_length(monkeypatc
 
     def text(length: int) -> str:
         name = "k" * length
-        return lines(lambda at: f"- {{step: {name}{at}, tool: {NOOP}, next: {{arcs: [{{step: {name}x{at}}}]}}}}", 60)
+        return lines(lambda at: f"- {{step: {name}{at}, tool: {NOOP}, next: {{arcs: [{{step: {name}x{at}}}]}}}}", 20)
 
+    monkeypatch.setattr("noetlvm.nearest.COMPARISONS_MAX", 4_000)  # both for 20 names instead of a thousand
     lint(text(10))
     assert work(lambda: lint(text(150))) < 30 * work(lambda: lint(text(10)))
 
