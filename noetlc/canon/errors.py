@@ -47,6 +47,12 @@ class ExpansionBudget:
             help = "call the workbook less often, or make a playbook of it and run that"
             raise ExpansionError(TOO_LARGE, call, message, help)
 
+    def require_tasks(self, least: int, call: Span) -> None:
+        """Refuse a call that makes more tasks than are left before any of them is made."""
+        if least > self._tasks:
+            self._tasks = 0
+            self.take_task(call)
+
     def take_text(self, node: Node) -> None:
         """Count an argument that replaces a read of it."""
         for leaf in scalars(node):

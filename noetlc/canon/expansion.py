@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 from noetlc.analysis.placement import placing_settings
 from noetlc.analysis.workbook_calls import ReadLabel, is_lone, read_labels
 from noetlc.canon.arguments import ARGS, ArgumentInliner, Arguments, reads
-from noetlc.canon.errors import ExpansionBudget, ExpansionError, require_few_calls, require_short
+from noetlc.canon.errors import CALLS_DEPTH_MAX, ExpansionBudget, ExpansionError, require_few_calls, require_short
 from noetlc.canon.flow import (
     FLOW,
     Body,
@@ -109,6 +109,7 @@ class _Expansion:
         self.budget = budget
         self.tasks: list[ast.Task] = []
         self.origins: dict[str, TaskOrigin] = {}
+        self._least: dict[str, int] = {}
 
     def labels(self, entries: tuple[ast.PipelineEntry, ...], caller: str) -> dict[str, ReadLabel]:
         """Return what the labels of a list stand for, if templates of the list must be rewritten to read them."""
@@ -152,6 +153,8 @@ class _Expansion:
 
     def _call(self, call: ast.Task, label: str, context: ExpansionContext) -> None:
         name, entries = self._called(call, context)
+        if not context.call:
+            self.budget.require_tasks(self._least_tasks(name, 0), call.span)
         arguments = context.arguments.overlaid(_given(call))
         require_stable(entries, arguments, self.workbook, label)
         lone = is_lone(entries)
@@ -187,6 +190,22 @@ class _Expansion:
             )
         require_few_calls(context.path, named.span)
         return named.text, self.workbook[named.text].entries
+
+    def _least_tasks(self, name: str, depth: int) -> int:
+        """Return how many tasks a call makes at least: without its blocks, and nothing for a call that is an error."""
+        if name not in self.workbook or depth > CALLS_DEPTH_MAX:
+            return 0
+        if name not in self._least:
+            self._least[name] = 0  # what it has inside itself is an error
+            tasks = [entry for entry in self.workbook[name].entries if isinstance(entry, ast.Task)]
+            self._least[name] = sum(self._least_of(task, depth) for task in tasks)
+        return self._least[name]
+
+    def _least_of(self, task: ast.Task, depth: int) -> int:
+        if not task.kind or task.kind.text != "workbook":
+            return 1
+        called = task.get_extra("task")
+        return self._least_tasks(called.text, depth + 1) if isinstance(called, Scalar) else 0
 
     def _emit(self, task: ast.Task, origin: TaskOrigin) -> None:
         label = _label(task)

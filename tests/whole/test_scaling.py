@@ -201,6 +201,19 @@ def test_all_steps_share_the_budget_for_calls_of_the_workbook(monkeypatch: pytes
     assert many < 3 * few  # nearly all of it is for the first steps
 
 
+def test_a_call_of_too_many_tasks_is_refused_before_any_is_made() -> None:
+    def text(doublings: int) -> str:
+        tasks = lines(
+            lambda at: f"    w{at}: [{{kind: workbook, task: w{at + 1}}}, {{kind: workbook, task: w{at + 1}}}]",
+            doublings,
+        )
+        start = "workflow:\n  - {step: s, tool: [{a: {kind: workbook, task: w0}}]}\n"
+        return f"{HEAD}{start}workbook:\n  tasks:\n{tasks}    w{doublings}: {NOOP}\n"
+
+    assert [finding.code for finding in lint(text(40))] == ["P120"]
+    assert work(lambda: lint(text(40))) < 4 * work(lambda: lint(text(5)))
+
+
 def test_a_race_of_hundreds_of_steps_lists_some_and_counts_all() -> None:
     count = OTHERS_MAX + 50
     first = lint(writers_at_once(count), "P512")[0]
