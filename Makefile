@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal $(if $(JUNIT),-p tests.durations --junitxml=$(JUNIT))
 
 PROCESS_TESTS := $(addprefix tests/noetlvm/,service engine wake store results cli/test_control.py cli/test_looking.py) \
   $(addprefix tests/noetlvm/tools/test_,nats.py postgres.py shell.py python.py python_sandbox.py http_hostile.py) \
@@ -14,7 +14,7 @@ PROCESS_TESTS := $(addprefix tests/noetlvm/,service engine wake store results cl
 demo: $(READY)  ## Find mistakes, kill a run and resume it, and draw the way that its tokens took.
 	@.ci/timed $@ '$(BIN)/python examples/demo.py'
 
-test: $(READY)  ## Run the tests, without those that are long by nature.
+test: $(READY)  ## Run the tests, without those that are long by nature; with the time of each: make test JUNIT=junit.xml
 	@.ci/timed $@ '$(PYTEST) -m "not long"'
 
 test-long: $(READY)  ## Run the long tests: kill campaigns, chaos, mutants, large scale.

@@ -29,8 +29,8 @@ def test_every_kind_of_fault_changes_nothing(tmp_path: Path) -> None:
     assert report["executions"] > 1
 
 
-@pytest.mark.long
-def test_a_full_disk_under_sqlite_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_a_full_disk_under_sqlite_loses_nothing(tmp_path: Path, times: int) -> None:
     database = tmp_path / "service.db"
     options = ["--json", "--lease", "2"]
     made = ForkedCluster(f"sqlite:{database}", tmp_path, server_options=options, worker_options=["--slots", "4"])
@@ -38,19 +38,23 @@ def test_a_full_disk_under_sqlite_loses_nothing(tmp_path: Path) -> None:
         load = Load(cluster, tmp_path, 4)
         expected = load.run_one()
         load.begin()
-        for _ in range(3):
-            written = len(load.tracked)
-            wait_until(lambda written=written: len(load.tracked) > written + 1)  # type: ignore[misc]
-            failures = store_failures(tmp_path)
-            limit_files(cluster.servers[0].process.pid, 4096)
-            wait_until(lambda failures=failures: store_failures(tmp_path) > failures)  # type: ignore[misc]
-            limit_files(cluster.servers[0].process.pid, resource.RLIM_INFINITY)
+        for _ in range(times):
+            fill_disk(tmp_path, cluster.servers[0].process.pid, load)
         load.finish()
         reader, _ = opened_for_reading(cluster.store)
         violations = load.violations(reader, expected)
         reader.close()
         load.close()
     assert violations == []
+
+
+def fill_disk(folder: Path, pid: int, load: Load) -> None:
+    """Let a server under load have no room until it says so."""
+    written, failures = len(load.tracked), store_failures(folder)
+    wait_until(lambda: len(load.tracked) > written + 1)
+    limit_files(pid, 4096)
+    wait_until(lambda: store_failures(folder) > failures)
+    limit_files(pid, resource.RLIM_INFINITY)
 
 
 def store_failures(folder: Path) -> int:
