@@ -94,7 +94,7 @@ async def run(call: ToolCall, resources: Resources) -> Outcome:
     written = inputs["command"] if "command" in inputs else await script_text(inputs["script"], call, resources)
     text, attached = statement_text(written), _attachments(call)
     try:
-        connection = await asyncio.to_thread(_connect, call)
+        connection = await asyncio.to_thread(_connect, duckdb.connect, call)
     except duckdb.Error as failed:
         return _failed(failed)
     work = asyncio.ensure_future(asyncio.to_thread(_execute, connection, text, call, attached))
@@ -111,12 +111,10 @@ async def run(call: ToolCall, resources: Resources) -> Outcome:
         connection.close()
 
 
-def _connect(call: ToolCall) -> DuckDBPyConnection:
-    import duckdb
-
+def _connect(connect: Callable[..., DuckDBPyConnection], call: ToolCall) -> DuckDBPyConnection:
     database = call.inputs["database"]
     # A database in memory is new for each task: it can only be opened for writing.
-    return duckdb.connect(database, read_only=call.spec["read_only"] and database != _IN_MEMORY)
+    return connect(database, read_only=call.spec["read_only"] and database != _IN_MEMORY)
 
 
 def _execute(connection: DuckDBPyConnection, text: str, call: ToolCall, attached: list[str]) -> Outcome:

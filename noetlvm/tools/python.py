@@ -11,7 +11,6 @@ from noetlvm.language.tool_kinds import Choice, Input, Setting, ToolKind, time_l
 from noetlvm.limits import PRINTED_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX
 from noetlvm.tools.call import Outcome, ToolCall, error, ok, too_large
 from noetlvm.tools.inputs import InputError, plain, size_of
-from noetlvm.tools.python_pool import ChildEndedError, PythonPool
 from noetlvm.tools.script import SCRIPT, script_text
 
 if TYPE_CHECKING:
@@ -62,6 +61,8 @@ _ALLOWED = (
 
 async def run(call: ToolCall, resources: Resources) -> Outcome:
     """Run the code in a child process; cancelled or too slow, it is killed."""
+    from noetlvm.tools.python_pool import ChildEndedError, PythonPool
+
     code = call.inputs["code"] if "code" in call.inputs else await script_text(call.inputs["script"], call, resources)
     pool = resources.get("python", PythonPool)
     try:
