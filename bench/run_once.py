@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 from bench.measurement import Cost
 from noetlvm.command_line.process import begin, settle
-from noetlvm.engine.engine import Engine
+from noetlvm.engine.engine import Engine, EngineOptions
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.files import FileResults
 from noetlvm.store.interface import Append, Durability
@@ -64,7 +64,7 @@ def run_once(
 async def _measured(bundle: Bundle, store: CountingStore, results: FileResults, executions: int) -> Cost:
     # As `noetlvm run` does.
     writer = ThreadPoolExecutor(1) if store.durability == "full" else None
-    engine = Engine(store, results, ToolRunner(), writer=writer, records_inputs=True)
+    engine = Engine(store, results, ToolRunner(), EngineOptions(writer=writer, records_inputs=True))
     memory, began, cpu = _memory("VmRSS"), time.perf_counter(), time.process_time()
     started = [engine.start(bundle, {}) for _ in range(executions)]
     await engine.run()

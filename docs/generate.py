@@ -596,7 +596,7 @@ the next process.
 ## What is real and what is simulated
 | real | simulated |
 | --- | --- |
-| `service/driver`, `hub`, `worker_api`: messages of workers, leases, reports | the WebSocket, with latency |
+| `service/driver`, `dispatcher`, `hub`, `worker_exchange`: messages, leases, reports | the WebSocket, with latency |
 | `worker/remote_worker`, `commands`, `pipeline_run` | tools: outcome and duration follow from the seed |
 | `engine` (`--embedded`): resume, retry, requests of other processes | the process that calls the engine |
 | `rounds`, `machine`, the memory store | faults of the store: a call fails or blocks, a transaction is the last one |

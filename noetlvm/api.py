@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from noetlvm.bridge import CompilationError, compile_source
 from noetlvm.bytecode.codec.container import MAGIC
 from noetlvm.bytecode.program import BundleError
-from noetlvm.engine.engine import MAX_PARALLEL, Engine
+from noetlvm.engine.engine import MAX_PARALLEL, Engine, EngineOptions
 from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.payload import whole
 from noetlvm.results.files import FileResults
@@ -30,8 +30,8 @@ from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.runner import MissingPackageError, ToolRunner, require_packages
 
 if TYPE_CHECKING:
+    from noetlvm.engine.engine import Observer
     from noetlvm.results.interface import ResultStore
-    from noetlvm.rounds.rounds import Observer
     from noetlvm.store.interface import Durability, Store
 
 __all__ = [
@@ -98,11 +98,13 @@ async def run_async(
             store,
             results,
             ToolRunner(tuple(keychain)),
-            resolve=resolve,
-            max_parallel=max_parallel,
-            observers=observers,
-            records_inputs=True,
-            writer=ThreadPoolExecutor(1) if db is not None and durability == "full" else None,
+            EngineOptions(
+                resolve=resolve,
+                max_parallel=max_parallel,
+                observers=tuple(observers),
+                records_inputs=True,
+                writer=ThreadPoolExecutor(1) if db is not None and durability == "full" else None,
+            ),
         )
         execution_id = engine.start(bundle, dict(payload or {}), ctx=dict(ctx or {}))
         await engine.run()

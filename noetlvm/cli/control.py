@@ -11,9 +11,9 @@ from noetlvm.bytecode.program import BundleError
 from noetlvm.cli.database import database_path, find_execution, options_given, reading, results_of, writing
 from noetlvm.cli.remote import remote_client, uses_server
 from noetlvm.command_line.process import SUCCESS, CommandError
-from noetlvm.engine.engine import Engine
+from noetlvm.engine.engine import Engine, EngineOptions
 from noetlvm.rounds.credentials import Credentials
-from noetlvm.rounds.rounds import NotFoundError
+from noetlvm.rounds.library import NotFoundError
 from noetlvm.store.interface import Action, Execution, LockedError
 from noetlvm.store.sqlite import SqliteGuest
 from noetlvm.tools.runner import ToolRunner
@@ -62,9 +62,8 @@ def _do(path: Path, row: Execution, action: Action) -> None:
 
     async def control() -> None:
         # Nothing is run, so nothing needs a credential.
-        Engine(store, results_of(path), ToolRunner(), resolve=lambda _declared: Credentials()).control_idle(
-            row.execution_id, action
-        )
+        options = EngineOptions(resolve=lambda _declared: Credentials())
+        await Engine(store, results_of(path), ToolRunner(), options).control_idle(row.execution_id, action)
 
     with writing(path) as store:
         try:

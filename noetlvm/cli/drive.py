@@ -19,12 +19,12 @@ from noetlvm.command_line.printed import counted
 from noetlvm.command_line.process import CANNOT_RUN, FAILURE, INTERRUPTED, SUCCESS, CommandError, settle
 from noetlvm.data import references
 from noetlvm.data.references import Reference
-from noetlvm.engine.engine import MAX_PARALLEL, Engine
+from noetlvm.engine.engine import MAX_PARALLEL, Engine, EngineOptions
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.record import Record
 from noetlvm.rounds.credentials import UnresolvedError, resolver
+from noetlvm.rounds.library import NotFoundError
 from noetlvm.rounds.requests import BadRequestError, RefusedRetryError
-from noetlvm.rounds.rounds import NotFoundError
 from noetlvm.rounds.tracing import TracingError, tracing_of
 from noetlvm.tools.runner import MissingPackageError, ToolRunner, require_packages
 
@@ -102,15 +102,17 @@ async def _run(options: RunOptions, store: Store, begin: Begin, view: Quiet) -> 
         store,
         results_of(options.database, options.durability),
         ToolRunner(options.keychain),
-        resolve=resolver(options.keychain),
-        max_parallel=options.max_parallel or MAX_PARALLEL,
-        observers=(view.observe, *([tracing.observe] if tracing else [])),
-        writer=writer,
-        records_inputs=records_inputs(),
+        EngineOptions(
+            resolve=resolver(options.keychain),
+            max_parallel=options.max_parallel or MAX_PARALLEL,
+            observers=(view.observe, *([tracing.observe] if tracing else [])),
+            records_inputs=records_inputs(),
+            writer=writer,
+        ),
     )
     begun = begin(engine)
     # Nothing is decided yet, so nothing of what a missing package refuses is recorded.
-    require_packages(kind for active in engine.server.active.values() for kind in active.program.kinds())
+    require_packages(kind for active in engine.rounds.active.values() for kind in active.program.kinds())
     if not options.quiet:
         view.recall(store, begun)
     _handle_signals(engine, view)

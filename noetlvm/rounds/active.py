@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from noetlvm.data.encoding import UnencodableError
-from noetlvm.data.event import Event, Recorded
 from noetlvm.expr.errors import ExpressionError
 from noetlvm.expr.operations import require_whole
 from noetlvm.language.names import NAME_CHARS_MAX, has_control, is_key
@@ -14,14 +13,16 @@ from noetlvm.language.placement import POOL_CHARS_MAX
 from noetlvm.limits import ARGS_BYTES_MAX, runtime_objection
 from noetlvm.machine.loaded import LoadedPlaybook, LoadedProgram
 from noetlvm.machine.loops import deep_merge
-from noetlvm.machine.messages import CloseWork, Effect, Input, OpenWork, StopWork
+from noetlvm.machine.messages import OpenWork
 from noetlvm.machine.payload import Offload, TooLargeError
 from noetlvm.machine.state import Position, State
 from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import UnofferedStoreError, store_for
 from noetlvm.rounds.credentials import Credentials
 from noetlvm.rounds.identity import child_id
-from noetlvm.store.interface import Execution, ExecutionRequest, QueuedCommand
+from noetlvm.rounds.pending import Pending, WaitingInput
+from noetlvm.rounds.recovery import wants_snapshot
+from noetlvm.store.interface import Append, Execution, QueuedCommand, Snapshot
 
 
 class Ending(NamedTuple):
@@ -42,26 +43,12 @@ class Ending(NamedTuple):
         return cls(execution_id, status, state.ctx, state.result, failures, state.failure_count, state.seq)
 
 
-class WaitingInput(NamedTuple):
-    input: Input
-    request: ExecutionRequest | None = None
-    """The stored request that it answers."""
-    done: Callable[[bool], None] | None = None
-    """Called once its events are durable, with whether it was accepted."""
-
-    @property
-    def number(self) -> int:
-        """Return the number of its request; 0: it answers none."""
-        return self.request.number if self.request else 0
-
-
 class Active:
     """An execution in memory. Its state is that of the store, and of what it has decided since."""
 
     __slots__ = (
-        "acknowledged", "awaited", "closed", "credentials", "decided", "done", "due", "effects", "events", "inbox",
-        "offload", "opened", "playbook", "program", "row", "sent", "shared", "snapshot_seq", "start_key", "state",
-        "used",
+        "awaited", "credentials", "due", "inbox", "offload", "pending", "playbook", "program", "row", "snapshot_seq",
+        "state", "used",
     )  # fmt: skip
 
     def __init__(
@@ -81,58 +68,25 @@ class Active:
         self.credentials = credentials
         self.offload = offload
         self.inbox: list[WaitingInput] = []
+        self.pending = Pending()
         self.due: float | None = None
         """Time of its next timer."""
         self.used = 0.0
         """When it last got an input, or was read."""
-        self.snapshot_seq = 0
-        self.start_key = ""
-        """Of a new execution: no other may have it."""
+        self.snapshot_seq = state.seq
         self.awaited: dict[str, tuple[Position, str]] = {}
         """Children by identifier: the thread that waits for each, and its key. A cache."""
-        self.effects: list[Effect] = []
-        """To be performed here."""
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop what waits for a write."""
-        self.decided: list[WaitingInput] = []
-        """Inputs of the decisions that are not written yet."""
-        self.shared: Sequence[Recorded] = ()
-        """Of a new execution that retries another: the log that both begin with."""
-        self.events: list[Event] = []
-        self.opened: dict[Position, OpenWork] = {}
-        self.closed: dict[Position, int] = {}
-        """Lease up to which the command of each thread is withdrawn."""
-        self.sent: list[ExecutionRequest] = []
-        self.acknowledged: list[int] = []
-        self.done: list[tuple[Callable[[bool], None], bool]] = []
 
     @property
     def execution_id(self) -> str:
         return self.row.execution_id
 
     @property
-    def has_news(self) -> bool:
-        """Return whether anything waits for a write."""
-        return bool(self.events or self.acknowledged or self.opened or self.closed or self.sent)
-
-    @property
     def is_idle(self) -> bool:
         """Return whether the store has everything of it."""
-        return not (self.inbox or self.decided or self.effects or self.has_news)
+        return not self.inbox and self.pending.is_empty
 
-    def open(self, work: OpenWork) -> None:
-        self.opened[work.run, work.iteration] = work
-
-    def close(self, work: CloseWork | StopWork) -> None:
-        position = work.run, work.iteration
-        self.opened.pop(position, None)
-        self.closed[position] = work.lease
-
-    def commands(
-        self, assign: Callable[[Active, OpenWork], tuple[str, float]], now: float
-    ) -> tuple[list[QueuedCommand], list[QueuedCommand]]:
+    def commands(self, assign: Assign, now: float) -> tuple[list[QueuedCommand], list[QueuedCommand]]:
         """Return the commands to open, claimed for the workers that are assigned to them, and those to close.
 
         Of a local unit whose worker is not chosen yet, one command waits in the step's pool, and who claims it claims
@@ -142,7 +96,7 @@ class Active:
         id = self.row.execution_id
         opened: list[QueuedCommand] = []
         waiting: set[Position] = set()
-        for (run, iteration), work in self.opened.items():
+        for (run, iteration), work in self.pending.opened.items():
             worker, until = assign(self, work)
             pool = work.pool
             if work.is_local and not worker and work.not_before <= now:
@@ -151,16 +105,41 @@ class Active:
             opened.append(
                 QueuedCommand(id, run, iteration, work.lease, work.step, pool, work.not_before, worker, until)
             )
-        return opened, [QueuedCommand(id, *position, lease) for position, lease in self.closed.items()]
+        return opened, [QueuedCommand(id, *position, lease) for position, lease in self.pending.closed.items()]
 
-    def project(self, now: float) -> Execution:
-        """Return its current row."""
+    def append(self, assign: Assign, now: float, snapshot_events: int) -> Append:
+        """Return what is to be written of it."""
+        pending, known = self.pending, self.row.seq
+        opened, closed = self.commands(assign, now)
+        return Append(
+            self._current_row(),
+            known,
+            pending.events,
+            opened,
+            closed,
+            pending.acknowledged,
+            pending.sent,
+            self._snapshot(snapshot_events),
+            "" if known else pending.start_key,
+        )
+
+    def _current_row(self) -> Execution:
         state, row = self.state, self.row
         succeeded, failed, rejected = state.counts
         counts = {"ok": succeeded, "failed": failed, "rejected": rejected, "failures": state.failure_count}
-        ended = (now if row.ended is None else row.ended) if state.is_over else None
+        # It has ended with its last event; what is written later acknowledges requests.
+        ended = row.ended
+        if ended is None and state.is_over:
+            ended = self.pending.events[-1].timestamp
+        due = None if state.is_over else self.due
         # Every write comes here, and `_replace` takes three times as long.
-        return Execution(*row[:4], self.status, row.started, ended, row.parent, counts, state.seq, self.due, row.trace)
+        return Execution(*row[:4], self.status, row.started, ended, row.parent, counts, state.seq, due, row.trace)
+
+    def _snapshot(self, least: int) -> Snapshot | None:
+        state = self.state
+        if state.is_over or not wants_snapshot(state.seq, self.snapshot_seq, least):
+            return None
+        return Snapshot(state.bundle, state.seq, state.to_data())
 
     def waiting_for(self, child: str) -> tuple[Position, str]:
         """Return the thread that waits for a child, and the child's key."""
@@ -177,6 +156,10 @@ class Active:
     def status(self) -> str:
         state = self.state
         return "paused" if state.paused else state.status if state.is_over else "running"
+
+
+Assign = Callable[[Active, OpenWork], tuple[str, float]]
+"""Returns the worker that gets a command, and until when; empty: it waits for a claim."""
 
 
 def unit_pool(execution_id: str, run: int, unit: str) -> str:

@@ -72,8 +72,8 @@ class Metrics:
         new, self._new_events = self._new_events, Counts()
         for name, count in new.items():
             self._events.labels(name).inc(count)
-        workers = self._driver.hub.workers.values()
-        self._active.set(len(self._driver.server.active))
+        workers = self._driver.workers.hub.workers.values()
+        self._active.set(len(self._driver.rounds.active))
         self._workers.set(len(workers))
         self._held.set(sum(len(worker.held) for worker in workers))
         return generate_latest(self._registry)

@@ -57,7 +57,7 @@ class _StartRoute(APIRoute):
             except RequestValidationError as error:
                 name = _named(error.body)
                 if name:
-                    refuse = driver_of(request).server.refuse
+                    refuse = driver_of(request).refuse
                     await run_in_threadpool(refuse, failure("request", worded(error)), name)
                 raise
 
@@ -94,14 +94,14 @@ async def start_execution(request: Request, wanted: StartRequest, idempotency_ke
     driver = driver_of(request)
     try:
         # A thread costs more than all the rest of a start, and is needed only to read the store.
-        if wanted.path is None and wanted.bundle is not None and wanted.bundle in driver.server.bundles:
+        if wanted.path is None and wanted.bundle is not None and wanted.bundle in driver.library.bundles:
             bundle = _bundle(driver, wanted)
         else:
             bundle = await run_in_threadpool(_bundle, driver, wanted)
     except ProblemError as problem:
         name = wanted.path or wanted.bundle
         if name:
-            await run_in_threadpool(driver.server.refuse, failure("playbook", str(problem)), name)
+            await run_in_threadpool(driver.refuse, failure("playbook", str(problem)), name)
         raise
     try:
         is_latest = wanted.path is not None and wanted.version is None
@@ -138,7 +138,7 @@ def _bundle(driver: Driver, wanted: StartRequest) -> Bundle:
 
 
 def _stored_bundle(driver: Driver, id: str) -> Bundle:
-    found = driver.server.bundles.get(id)
+    found = driver.library.bundles.get(id)
     if found is None:
         raise ProblemError(404, f"there is no bundle {id}")
     return found
@@ -344,7 +344,7 @@ async def retry_execution(
 
 def _prepared_retry(driver: Driver, row: Execution, wanted: RetryRequest) -> PreparedRetry:
     bundle = None if wanted.bundle is None else _stored_bundle(driver, wanted.bundle)
-    return driver.server.prepare_retry(row.execution_id, bundle)
+    return driver.library.prepare_retry(row.execution_id, bundle)
 
 
 @executions_router.post(

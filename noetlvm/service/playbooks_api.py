@@ -128,11 +128,11 @@ async def get_bundle(
 
 def stored_bundle(driver: Driver, bundle: str, caller: Caller, worker: str) -> bytes:
     """Return the bytes of a bundle that a caller may read."""
-    holder = driver.hub.workers.get(holder_of(caller.token, worker))
+    holder = driver.workers.hub.workers.get(holder_of(caller.token, worker))
     if "read" not in caller.allowed and not (holder and any(grant.bundle == bundle for grant in holder.grants)):
         raise ProblemError(404, "no command of this worker names such a bundle")
     # From memory, where the server has it that handed the command out: a worker that waits for it renews nothing.
-    data = found.data if (found := driver.server.bundles.known(bundle)) else driver.store.bundle(bundle)
+    data = found.data if (found := driver.library.bundles.known(bundle)) else driver.store.bundle(bundle)
     if data is None:
         raise ProblemError(404, f"there is no bundle {bundle}")
     return data

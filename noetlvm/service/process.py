@@ -20,7 +20,7 @@ from noetlvm.results.interface import ResultStore
 from noetlvm.results.offered import OfferedResults
 from noetlvm.rounds.credentials import Resolve
 from noetlvm.rounds.tracing import TracingError, tracing_of
-from noetlvm.service.driver import Driver
+from noetlvm.service.driver import Driver, ServerPorts
 from noetlvm.service.leases import Leases
 from noetlvm.service.store_threads import StoreCalls, StoreThread
 from noetlvm.store.interface import LockedError, Store, TokenStore
@@ -145,10 +145,9 @@ def serve(
             store,
             offered_results(store_name, own, results),
             resolve,
-            connect_wake_ups=lambda: connect_wake_ups(store_name, wake),
-            poll_seconds=poll_seconds,
-            in_thread=decisions,
-            is_remote=is_remote,
+            ServerPorts(
+                lambda: connect_wake_ups(store_name, wake), poll_seconds, StoreCalls(decisions, is_remote=is_remote)
+            ),
             leases=Leases(beside, store.now, lease_seconds, StoreCalls(lease_thread, is_remote=is_remote)),
         )
         tracing = tracing_of(store)

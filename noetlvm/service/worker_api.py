@@ -68,7 +68,7 @@ async def get_result(
 
 def stored_result(driver: Driver, key: str, caller: Caller, worker: str) -> bytes:
     """Return a stored result that a caller may read."""
-    holder = driver.hub.workers.get(holder_of(caller.token, worker))
+    holder = driver.workers.hub.workers.get(holder_of(caller.token, worker))
     if "read" not in caller.allowed and (holder is None or not is_readable(driver, holder, key)):
         raise ProblemError(404, "no command of this worker refers to such a result")
     try:

@@ -81,7 +81,7 @@ async def exchange_messages(
     finally:
         for task in (sending, taking, reading):
             task.cancel()
-        driver.leave(worker)
+        driver.workers.leave(worker)
 
 
 def _refusal(driver: Driver, hello: Hello, token: str, pools: Collection[str] | None) -> str:
@@ -90,7 +90,7 @@ def _refusal(driver: Driver, hello: Hello, token: str, pools: Collection[str] | 
     if others:
         return f"the token does not serve the pool {others[0]:.60}: create one with `--scope worker --pool NAME`"
     own = holder_of(token, hello.worker)
-    if any(worker_name(id) == hello.worker and id != own for id in driver.hub.workers):
+    if any(worker_name(id) == hello.worker and id != own for id in driver.workers.hub.workers):
         return "a worker with another token has this name"
     return ""
 
@@ -119,7 +119,7 @@ async def _take(driver: Driver, worker: ConnectedWorker, waiting: WaitingMessage
     await driver.join(worker)
     while (message := await waiting.first()) is not None:
         try:
-            async with driver.turn:
+            async with driver.loop.lock:
                 await accept_message(driver, worker, message)
             waiting.drop_first()
         except ValueError:
@@ -188,7 +188,7 @@ async def renew(driver: Driver, worker: ConnectedWorker, message: WorkerMessage)
     worker.is_silent = False
     if message.beat:
         with contextlib.suppress(StoreError):
-            await driver.renew(worker, [(lease.part, lease.lease) for lease in message.held])
+            await driver.workers.renew(worker, [(lease.part, lease.lease) for lease in message.held])
             worker.renewed(message.beat, driver.leases.seconds)
 
 
@@ -209,13 +209,13 @@ async def accept_message(driver: Driver, worker: ConnectedWorker, message: Worke
     if message.slots is not None:
         worker.slots = message.slots
     for released in message.released:
-        await driver.release(worker, released.part, released.lease)
-    await driver.activate({report.execution_id for report in message.reports})
+        await driver.workers.release(worker, released.part, released.lease)
+    await driver.intake.activate({report.execution_id for report in message.reports})
     for report, events in reports:
         part = (report.execution_id, report.run, report.iteration)
         driver.report(worker, report.number, part, report.lease, events)
     with contextlib.suppress(StoreError):  # the next poll claims
-        await driver.claim_backlog(worker)
+        await driver.workers.claim_backlog(worker)
 
 
 def _decoded(data: bytes) -> Any:

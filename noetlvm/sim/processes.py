@@ -10,10 +10,13 @@ from contextlib import AbstractAsyncContextManager
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
-from noetlvm.engine.engine import Engine
+from noetlvm.engine.engine import Engine, EngineOptions
+from noetlvm.engine.pace import Budget
 from noetlvm.language.placement import DEFAULT_POOL
 from noetlvm.rounds.recovery import is_orphan
-from noetlvm.service.driver import Driver
+from noetlvm.rounds.rounds import Rounds
+from noetlvm.service.driver import Driver, ServerPorts
+from noetlvm.service.store_threads import StoreCalls
 from noetlvm.sim.loop import WORLD, KilledError, Process, SimulatedLoop
 from noetlvm.sim.playbooks import POOL
 from noetlvm.sim.ports import FaultyStore, SimulatedClock, SimulatedTools, resolve_secrets
@@ -80,11 +83,12 @@ class SimulatedServer:
             cast("Store", store),
             around.results,
             resolve_secrets,
-            connect_wake_ups=connect_wake_ups,  # type: ignore[arg-type]  # it is one
-            ids=around.ids,
-            snapshot_events=SNAPSHOT_EVENTS,
-            in_thread=in_thread,
-            thread_executions=1,
+            ServerPorts(
+                connect_wake_ups,  # type: ignore[arg-type]  # it is one
+                calls=StoreCalls(in_thread),
+                thread_executions=1,
+            ),
+            rounds=Rounds(around.ids, SNAPSHOT_EVENTS),
         )
         around.loop.spawn(process, self.driver.run())
 
@@ -99,7 +103,7 @@ class SimulatedServer:
 
     async def retry(self, execution_id: str, key: str) -> str:
         """Retry a failed execution, as the API does. Raises StoreError."""
-        prepared = self.driver.server.prepare_retry(execution_id)
+        prepared = self.driver.library.prepare_retry(execution_id)
         await asyncio.sleep(self._around.random.uniform(*CALL_SECONDS))  # a thread reads that
         return await self.driver.retry(prepared, key)
 
@@ -144,11 +148,10 @@ class SimulatedEngine:
             cast("Store", store),
             around.results,
             self._tools,
-            resolve=resolve_secrets,
+            EngineOptions(resolve=resolve_secrets),
             clock=around.store_clock,
-            ids=around.ids,
-            monotonic=around.loop.time,
-            snapshot_events=SNAPSHOT_EVENTS,
+            rounds=Rounds(around.ids, SNAPSHOT_EVENTS),
+            budget=Budget(around.loop.time),
         )
         around.loop.spawn(process, self._run(engine))
 

@@ -2,7 +2,7 @@
 
 What is due at the same moment happens in the order in which it came up, or in an order that a seed chooses; the seed
 also chooses how many things the engine finds at once. One seed gives one schedule, so that a failure can be repeated.
-After each decision the state is thrown away and read back from its encoding.
+After each round the state is thrown away and read back from its encoding.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 
 from noetlvm.data.encoding import decode, encode
-from noetlvm.engine.engine import Engine
-from noetlvm.machine.decide import decide
+from noetlvm.engine.engine import Engine, EngineOptions
 from noetlvm.machine.fold import apply
 from noetlvm.machine.instructions import CallTool
-from noetlvm.machine.loaded import Bundle, LoadedPlaybook
-from noetlvm.machine.messages import Decision, Input, LeaseLost
-from noetlvm.machine.payload import Offload
+from noetlvm.machine.loaded import Bundle
+from noetlvm.machine.messages import Effect, LeaseLost, WorkerReport
 from noetlvm.machine.state import State
 from noetlvm.results.interface import MemoryResults
+from noetlvm.rounds.active import Active
 from noetlvm.rounds.credentials import Resolve
+from noetlvm.rounds.loop import Performer, RoundLoop, RoundWriter, Sources
+from noetlvm.rounds.pending import WaitingInput
+from noetlvm.rounds.rounds import CREATING, Round, Rounds
 from noetlvm.store.interface import Action
 from noetlvm.store.memory import MemoryStore
 from noetlvm.testing.result import CallLog, CallMade, RunResult, read_result, shown
@@ -106,7 +108,7 @@ class ScriptedTools:
         if answer is None:
             raise ScriptError(f"the script has no answer for `{call.label}` of the step `{step}`")
         assert self.engine is not None  # it was made with these tools
-        active = self.engine.server.active[execution]
+        active = self.engine.rounds.active[execution]
         inputs = shown(active.offload.redacted(dict(call.inputs)))
         made = CallMade(self._clock.now(), step, iteration, call.label, call.attempt, call.kind, inputs, call.key)
         self.calls.begin(execution, made)
@@ -129,26 +131,86 @@ class ScriptedTools:
         execution, number, *iteration = call.key.rpartition("#")[0].split("/")
         assert self.engine is not None  # it was made with these tools
         run = int(number)
-        step = self.engine.server.active[execution].state.runs[run].step
+        step = self.engine.rounds.active[execution].state.runs[run].step
         return execution, step, run, iteration[0] if iteration else ""
 
 
-def forgetful_decide(
-    net: LoadedPlaybook, state: State, given: Input, now: float, offload: Offload, *more: Any
-) -> Decision:
-    """Decide, check that the state is the fold of the events, and replace it by what its encoding gives."""
-    before = State.from_data(decode(encode(state.to_data())))
-    decision = decide(net, state, given, now, offload, *more)
-    for event in decision.events:
-        apply(before, event, now)
-    live = encode(state.to_data())
-    if encode(before.to_data()) != live:
-        names = ", ".join(event.name for event in decision.events)
-        raise NotTheFoldError(f"after the events up to {state.seq}: {names}")
-    rebuilt = State.from_data(decode(live))
-    for name in State.__slots__:
-        setattr(state, name, getattr(rebuilt, name))
-    return decision
+class ForgetfulWriter:
+    """Checks that each state is the fold of the events written, and replaces it by what its encoding gives."""
+
+    def __init__(self, inner: RoundWriter) -> None:
+        self._inner = inner
+        self._known: dict[str, bytes] = {}
+        """States as of the last write."""
+
+    async def write(self, round: Round) -> set[str]:
+        for active in round.executions:
+            self._forget(active)
+        return await self._inner.write(round)
+
+    def _forget(self, active: Active) -> None:
+        known = self._known.get(active.execution_id)
+        folded = State.from_data(decode(known)) if known else State()
+        for recorded in active.pending.events:
+            apply(folded, recorded.event, recorded.timestamp)
+        live = encode(active.state.to_data())
+        if encode(folded.to_data()) != live:
+            names = ", ".join(recorded.event.name for recorded in active.pending.events)
+            raise NotTheFoldError(f"after the events up to {active.state.seq}: {names}")
+        self._known[active.execution_id] = live
+        active.state = State.from_data(decode(live))
+
+
+class ShuffledSources:
+    """Gives inputs in another order that could have been that of their arrival."""
+
+    def __init__(self, inner: Sources, rounds: Rounds, chance: random.Random) -> None:
+        self._inner = inner
+        self._rounds = rounds
+        self._chance = chance
+        self.look = inner.look
+
+    @property
+    def has_postponed(self) -> bool:
+        return self._inner.has_postponed
+
+    async def take_in(self) -> None:
+        await self._inner.take_in()
+        waiting = list(self._rounds.waiting)
+        self._chance.shuffle(waiting)
+        self._rounds.waiting = dict.fromkeys(waiting)
+        for active in waiting:
+            active.inbox = _shuffled(active.inbox, self._chance)
+
+
+class ShuffledPerformer:
+    """Performs the effects of a round in any order."""
+
+    def __init__(self, inner: Performer, chance: random.Random) -> None:
+        self.prepare = inner.prepare
+        self._inner = inner
+        self._chance = chance
+
+    def perform(self, effects: Sequence[tuple[Active, Effect]]) -> None:
+        shuffled = list(effects)
+        self._chance.shuffle(shuffled)
+        self._inner.perform(shuffled)
+
+
+def shuffle(loop: RoundLoop, chance: random.Random) -> None:
+    """Let chance order what a loop takes in and performs."""
+    loop.sources = ShuffledSources(loop.sources, loop.rounds, chance)
+    loop.performer = ShuffledPerformer(loop.performer, chance)
+
+
+def _shuffled(entries: list[WaitingInput], chance: random.Random) -> list[WaitingInput]:
+    """Return inputs in another order: reports of a thread stay in order."""
+    if len(entries) < 2 or type(entries[0].input) in CREATING:
+        return entries
+    reports = [(one.input.run, one.input.iteration) if type(one.input) is WorkerReport else None for one in entries]
+    queues = {key: iter([one for one, of in zip(entries, reports, strict=True) if of == key]) for key in reports}
+    chance.shuffle(reports)
+    return [next(queues[key]) for key in reports]
 
 
 class Simulation:
@@ -175,15 +237,15 @@ class Simulation:
             self._store,
             self._results,
             self._tools,
-            resolve=self._resolve,
+            EngineOptions(resolve=self._resolve, max_parallel=_TOOLS_AT_ONCE),
             clock=self._clock,
-            max_parallel=_TOOLS_AT_ONCE,
-            decide=forgetful_decide,
-            shuffle=random.Random(self._seed).shuffle if self._seed is not None else None,
         )
+        engine.loop.writer = ForgetfulWriter(engine.loop.writer)
+        if self._seed is not None:
+            shuffle(engine.loop, random.Random(self._seed))
         engine.start(bundle, payload, execution_id, ctx=ctx)
         for time, action in controls:
-            engine.spawn(self._control(engine, execution_id, time, action))
+            engine.pipelines.spawn(self._control(engine, execution_id, time, action))
         await engine.run()
         row = self._store.execution(execution_id)
         assert row is not None  # it was started

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -100,9 +101,7 @@ def test_a_missing_package_is_found_before_a_retry_and_before_a_resumed_step(
     database = SqliteStore(tmp_path / "executions.db")
     engine = Engine(database, MemoryResults(), ToolRunner())
     left = engine.start(Bundle.of(compile_texts([(tmp_path / "one.yaml").read_text()])), {})
-    while engine.server.has_inputs():
-        engine.server.decide_waiting()
-        engine.server.write()
+    asyncio.run(engine.loop.turn())
     database.close()
     without_httptools(monkeypatch)
     for command in (("retry", failed), ("resume", left)):

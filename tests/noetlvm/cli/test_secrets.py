@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from noetlvm.bridge import compile_playbooks
-from noetlvm.engine.engine import Engine
+from noetlvm.engine.engine import Engine, EngineOptions
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import Credentials
@@ -85,9 +85,9 @@ def _left_unfinished(folder: Path) -> str:
     """Start an execution and leave before anything has run."""
 
     async def leave() -> str:
-        engine = Engine(store, MemoryResults(), ToolRunner(), resolve=lambda _declared: Credentials())
+        engine = Engine(store, MemoryResults(), ToolRunner(), EngineOptions(resolve=lambda _declared: Credentials()))
         id = engine.start(Bundle.of(compile_playbooks([str(folder / "keyed.yaml")])), {})
-        engine.control_idle(id, "resume")
+        await engine.control_idle(id, "resume")
         return id
 
     with closing(SqliteStore(folder / "executions.db")) as store:

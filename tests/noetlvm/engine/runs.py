@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from time import monotonic
 from typing import Any
 
 from noetlc.compile import compile_playbooks
 from noetlc.rules.catalogue import whole_playbook
 from noetlvm.data.event import Recorded
-from noetlvm.engine.engine import Engine
+from noetlvm.engine.engine import Engine, EngineOptions
+from noetlvm.engine.pace import Budget
 from noetlvm.machine.loaded import Bundle, load_program
 from noetlvm.machine.payload import Offload
 from noetlvm.replay.exact import replay_exactly
@@ -72,8 +74,9 @@ class Session:
         self.clock: Clock = clock or FakeClock()
         self.received: list[Recorded] = []
 
-    def engine(self, **options: Any) -> Engine:
-        return Engine(self.store, self.results, self.tools, clock=self.clock, observers=(self._receive,), **options)
+    def engine(self, *, monotonic: Callable[[], float] = monotonic, **options: Any) -> Engine:
+        chosen = EngineOptions(**{"observers": (self._receive,)} | options)
+        return Engine(self.store, self.results, self.tools, chosen, clock=self.clock, budget=Budget(monotonic))
 
     def _receive(self, _execution: Execution, recorded: Sequence[Recorded]) -> None:
         self.received += recorded

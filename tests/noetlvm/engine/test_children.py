@@ -9,10 +9,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from noetlvm.data.event import Recorded
-from noetlvm.engine.engine import Engine
 from noetlvm.limits import CHILD_DEPTH_MAX, INLINE_BYTES
-from noetlvm.rounds.active import Active
-from noetlvm.rounds.rounds import Server
+from noetlvm.rounds.rounds import Round, Rounds
 from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
@@ -273,7 +271,7 @@ def test_children_that_were_started_before_a_crash_count() -> None:
             raise Crash
 
     async def go(execution_id: str | None) -> str | None:
-        engine = Engine(session.store, session.results, session.tools, clock=session.clock, observers=(die,))
+        engine = session.engine(observers=(die,))
         root = engine.start(bundle_of(chain), {}) if execution_id is None else engine.resume(execution_id)
         try:
             await engine.run()
@@ -299,16 +297,16 @@ def test_children_share_the_trace_of_the_execution_at_their_root() -> None:
 
 def test_many_children_are_started_over_many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn decides for some executions, however many wait: signals and other executions come in between."""
-    monkeypatch.setattr("noetlvm.rounds.rounds._REQUESTS_AT_ONCE", 3)
+    monkeypatch.setattr("noetlvm.rounds.intake.REQUESTS_AT_ONCE", 3)
     decided: list[int] = []
-    decide_waiting = Server.decide_waiting
+    next_round = Rounds.next
 
-    def count(server: Server) -> list[Active]:
-        found = decide_waiting(server)
-        decided.append(len(found))
+    def count(rounds: Rounds, now: float, is_spent: Callable[[int], bool]) -> Round | None:
+        found = next_round(rounds, now, is_spent)
+        decided.append(len(found.executions) if found else 0)
         return found
 
-    monkeypatch.setattr(Server, "decide_waiting", count)
+    monkeypatch.setattr(Rounds, "next", count)
     parent = """
 - step: start
   loop: { in: "{{ range(20) | list }}", iterator: i, spec: { mode: parallel } }

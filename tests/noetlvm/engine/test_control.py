@@ -99,7 +99,7 @@ def test_an_execution_that_nobody_runs_can_be_cancelled() -> None:
     left = _run_with(session, "pause")
 
     async def go() -> None:
-        session.engine().control_idle(left.execution_id, "cancel")
+        await session.engine().control_idle(left.execution_id, "cancel")
 
     asyncio.run(go())
     row = session.store.execution(left.execution_id)

@@ -9,7 +9,7 @@ from math import inf
 import pytest
 
 from noetlvm.data.event import Recorded
-from noetlvm.engine import engine as engine_module
+from noetlvm.engine import pace
 from noetlvm.rounds.active import Ending
 from noetlvm.store.interface import Append, Durability, Execution
 from noetlvm.store.memory import MemoryStore
@@ -96,12 +96,12 @@ def counting(durability: Durability) -> tuple[Session, CountingStore]:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let decisions wait forever, if nothing but time would have them committed."""
-    monkeypatch.setattr(engine_module, "HOLD_SECONDS", inf)
+    monkeypatch.setattr(pace, "HOLD_SECONDS", inf)
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "HOLD_SECONDS", 0)
+    monkeypatch.setattr(pace, "HOLD_SECONDS", 0)
 
 
 def test_full_durability_commits_each_step_before_the_next(patient: None) -> None:
@@ -113,7 +113,8 @@ def test_full_durability_commits_each_step_before_the_next(patient: None) -> Non
 def test_relaxed_durability_lets_steps_share_a_commit_and_ends_the_same(patient: None) -> None:
     relaxed, store = counting("relaxed")
     full, _ = counting("full")
-    ending, other = relaxed.run(COUNTING + LAST), full.run(COUNTING + LAST)
+    ending = relaxed.run(COUNTING + LAST, monotonic=lambda: 0.0)
+    other = full.run(COUNTING + LAST)
     assert store.commits == 2  # the first commits what the engine was started with
     assert (ending.status, ending.ctx, ending.result) == (other.status, other.ctx, other.result)
     assert relaxed.names(ending.execution_id) == full.names(other.execution_id)
@@ -156,7 +157,7 @@ def test_observers_receive_nothing_that_could_be_lost(patient: None) -> None:
         assert store.execution(row.execution_id) == row
 
     async def go() -> Ending:
-        engine = engine_module.Engine(store, session.results, session.tools, clock=session.clock, observers=(observe,))
+        engine = session.engine(observers=(observe,))
         execution_id = engine.start(bundle_of(COUNTING + SHELL), {})
         await engine.run()
         return engine.ending(execution_id)

@@ -9,10 +9,9 @@ import pytest
 
 from noetlvm.data.encoding import encode
 from noetlvm.data.event import Recorded
-from noetlvm.engine.engine import Engine
 from noetlvm.rounds.active import Ending
+from noetlvm.rounds.library import NotFoundError
 from noetlvm.rounds.recovery import SNAPSHOT_EVENTS, folded, recovered
-from noetlvm.rounds.rounds import NotFoundError
 from noetlvm.store.interface import Execution
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels
@@ -204,7 +203,7 @@ def test_a_process_that_never_knew_a_secret_gives_no_tool_its_mask() -> None:
             raise Killed
 
     async def go() -> str:
-        engine = Engine(session.store, session.results, session.tools, clock=session.clock, observers=(die,))
+        engine = session.engine(observers=(die,))
         execution_id = engine.start(bundle_of(SECRET_IN_CTX), {})
         with pytest.raises(Killed):
             await engine.run()

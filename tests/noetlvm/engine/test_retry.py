@@ -12,8 +12,8 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Retry, from_data, to_data
 from noetlvm.machine.retry import RetryPlan
 from noetlvm.rounds.active import Ending
+from noetlvm.rounds.library import NotFoundError
 from noetlvm.rounds.requests import RefusedRetryError
-from noetlvm.rounds.rounds import NotFoundError
 from noetlvm.store.sqlite import SqliteStore
 from noetlvm.tools.call import Outcome, ToolCall, error, ok
 from tests.noetlvm.engine.runs import Session, bundle_of, labels

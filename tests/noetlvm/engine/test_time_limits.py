@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import pytest
 
 from noetlvm.data.event import Recorded, moment
-from noetlvm.engine.engine import Engine
 from noetlvm.rounds.recovery import recovered
 from noetlvm.store.interface import Append, Execution, Snapshot
 from noetlvm.tools.call import Outcome, ToolCall, ok
@@ -194,7 +193,7 @@ def test_a_child_whose_parent_gave_it_up_is_cancelled_after_a_crash_too() -> Non
         pass
 
     async def go() -> None:
-        engine = Engine(session.store, session.results, session.tools, clock=session.clock, observers=(crash,))
+        engine = session.engine(observers=(crash,))
         engine.start(bundle_of(PARENT, CHILD), {}, "parent")
         await engine.run()
 

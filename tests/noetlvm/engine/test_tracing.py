@@ -67,8 +67,7 @@ class Traced:
 
     def run(self, *texts: str) -> str:
         async def go() -> str:
-            engine = self.session.engine()
-            engine.server._observers = (self.observe,)
+            engine = self.session.engine(observers=(self.observe,))
             id = engine.start(bundle_of(*(HEAD + texts[0], *texts[1:])), {})
             await engine.run()
             return id
@@ -151,8 +150,7 @@ def test_a_retry_is_a_trace_of_its_own_that_links_to_the_first() -> None:
     traced.failures.clear()
 
     async def retry() -> None:
-        engine = traced.session.engine()
-        engine.server._observers = (traced.observe,)
+        engine = traced.session.engine(observers=(traced.observe,))
         engine.retry(first)
         await engine.run()
 

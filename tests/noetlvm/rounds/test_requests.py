@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -12,12 +13,10 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.machine.messages import Cancel, Input, Pause, TimerDue, WorkerReport
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.children import ChildRequest
-from noetlvm.rounds.credentials import no_credentials
-from noetlvm.rounds.identity import new_ids
 from noetlvm.rounds.requests import StartContent
-from noetlvm.rounds.rounds import Server
 from noetlvm.store.interface import Append, Execution, ExecutionRequest, StoreError
 from noetlvm.store.memory import MemoryStore
+from tests.noetlvm.rounds.desk import Desk
 
 PLAYBOOK = """
 apiVersion: noetl.io/v2
@@ -40,15 +39,13 @@ class RepeatingStore(MemoryStore):
         return [*super().requests(execution_id, after=after, limit=limit), *again]
 
 
-def decided(server: Server) -> None:
-    while server.has_inputs():
-        server.decide_waiting()
-        server.write()
+def decided(server: Desk) -> None:
+    server.settle()
 
 
 def test_a_start_that_is_delivered_again_after_the_end_is_acknowledged() -> None:
     store = RepeatingStore()
-    server = Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True)
+    server = Desk(store, is_shared=True)
     bundle = Bundle.of(compile_texts([PLAYBOOK]))
     id = server.start(bundle, {})
     decided(server)
@@ -57,29 +54,26 @@ def test_a_start_that_is_delivered_again_after_the_end_is_acknowledged() -> None
     assert ended.status == "success"
     child = ChildRequest("tests/one", None, {}, "", bundle.id, "", 0, "", 9)
     store.again = (ExecutionRequest(id, "start", child.to_data(), 7),)
-    server.collect_requests()
+    server.collect()
     decided(server)
     assert store.execution(id) == ended
-    assert server.active == {}
+    assert server.rounds.active == {}
 
 
 def test_a_start_that_waits_while_another_server_starts_the_same_execution_is_no_second_start() -> None:
     store = RepeatingStore()
-    first, second = (
-        Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True)
-        for _ in range(2)
-    )
+    first, second = (Desk(store, is_shared=True) for _ in range(2))
     bundle = Bundle.of(compile_texts([CHILD]))
     first.start(bundle, {})
     decided(first)  # the store has the bundle
     child = ChildRequest("tests/child", None, {}, "", bundle.id, "", 0, "", 9)
     wanted = (ExecutionRequest("both", "start", child.to_data(), 7),)
     store.again = wanted
-    first.collect_requests()
+    first.collect()
     store.again = wanted
-    second.collect_requests()
+    second.collect()
     decided(second)
-    first.refresh(first.active["both"])  # it claims a command that the other has opened
+    asyncio.run(first.intake.refresh("both"))  # it claims a command that the other has opened
     decided(first)
     names = [recorded.event.name for recorded in store.events("both")]
     assert names.count("playbook.execution.requested") == 1
@@ -106,20 +100,17 @@ workflow:
 class Parent:
     """An execution whose only task starts a child, and the server that decides for it."""
 
-    def __init__(self, path: str = "tests/child") -> None:
-        self.store = MemoryStore()
-        self.server = Server(
-            self.store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True
-        )
+    def __init__(self, path: str = "tests/child", store: MemoryStore | None = None) -> None:
+        self.store = store or MemoryStore()
+        self.server = Desk(self.store, is_shared=True)
         self.path = path
         self.id = self.server.start(Bundle.of(compile_texts([PARENT, CHILD])), {})
         decided(self.server)
 
     def give(self, *inputs: Input) -> None:
         """Let it decide on inputs that arrive together."""
-        active = self.server.activate(self.id)
         for given in inputs:
-            self.server.submit(active, given)
+            self.server.submit(self.id, given)
         decided(self.server)
 
     def child_wanted(self, **more: float) -> Input:
@@ -149,7 +140,7 @@ def test_a_child_that_was_refused_is_not_cancelled_with_its_parent() -> None:
 def test_a_request_to_cancel_a_child_that_never_was_is_acknowledged_though_its_parent_goes_on() -> None:
     parent = Parent("tests/none")
     parent.give(parent.child_wanted(timeout=0), TimerDue())
-    parent.server.catch_up()
+    parent.server.collect()
     decided(parent.server)
     assert parent.statuses() == ["running"]
     assert parent.store.requests() == []
@@ -162,8 +153,8 @@ def test_a_child_whose_root_ended_in_the_same_write_is_not_started() -> None:
     assert parent.store.requests() == []
 
 
-def alone(store: MemoryStore) -> Server:
-    return Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids)
+def alone(store: MemoryStore) -> Desk:
+    return Desk(store)
 
 
 def test_a_process_that_has_the_store_for_itself_acknowledges_requests_to_what_has_ended() -> None:
@@ -172,10 +163,10 @@ def test_a_process_that_has_the_store_for_itself_acknowledges_requests_to_what_h
     id = server.start(Bundle.of(compile_texts([CHILD])), {})
     decided(server)
     store.request(id, "cancel")
-    server.submit(server.activate(id), Cancel())  # it ends before anything looks for requests
+    server.submit(id, Cancel())  # it ends before anything looks for requests
     decided(server)
     assert len(store.requests()) == 1
-    server.collect_requests()
+    server.collect()
     assert store.requests() == []
 
 
@@ -186,8 +177,8 @@ def test_a_process_that_has_the_store_for_itself_leaves_what_it_was_not_given() 
     decided(first)
     store.request(id, "cancel")
     second = alone(store)
-    second.collect_requests()
-    assert second.active == {}
+    second.collect()
+    assert second.rounds.active == {}
     assert [request.action for request in store.requests()] == ["cancel"]
 
 
@@ -208,13 +199,13 @@ def test_a_request_that_the_store_could_not_acknowledge_is_delivered_again() -> 
     id = server.start(Bundle.of(compile_texts([CHILD])), {})
     decided(server)
     store.request(id, "cancel")
-    server.submit(server.activate(id), Cancel())
+    server.submit(id, Cancel())
     decided(server)
     store.is_full = True
     with pytest.raises(StoreError):
-        server.collect_requests()
+        server.collect()
     store.is_full = False
-    server.collect_requests()
+    server.collect()
     assert store.requests() == []
 
 
@@ -230,16 +221,13 @@ class UnreadableStore(MemoryStore):
 
 
 def test_a_child_that_is_requested_while_the_store_is_away_is_started_later() -> None:
-    parent = Parent()
-    store = parent.store = parent.server.store = UnreadableStore()
-    parent.id = parent.server.start(Bundle.of(compile_texts([PARENT, CHILD])), {})
-    decided(parent.server)
-    active = parent.server.activate(parent.id)
+    store = UnreadableStore()
+    parent = Parent(store=store)
+    parent.server.submit(parent.id, parent.child_wanted())
     store.is_away = True
-    parent.server.submit(active, parent.child_wanted())
-    parent.server.decide_waiting()  # a decision does not read the store
+    parent.server.turn()  # neither a decision nor its write reads the store
     with pytest.raises(StoreError):
-        parent.server.write()
+        parent.server.turn()
     store.is_away = False
     decided(parent.server)
     names = [recorded.event.name for recorded in store.events(parent.id)]
@@ -249,13 +237,13 @@ def test_a_child_that_is_requested_while_the_store_is_away_is_started_later() ->
 
 def test_a_bundle_that_comes_while_a_batch_is_written_is_stored_by_the_next() -> None:
     store = MemoryStore()
-    server = Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids)
+    server = Desk(store)
     first, second = (Bundle.of(compile_texts([PLAYBOOK.replace("one", name)])) for name in ("first", "second"))
     server.start(first, {})
-    server.decide_waiting()
-    batch = server.take_batch()
+    round = server.rounds.next(1.0, server.is_spent)
+    assert round is not None
     server.start(second, {})
-    server.finish_write(batch, server.write_batch(batch))
+    server.rounds.settle(round, store.write(round.batch(server.assign, 1.0), round.bundles))
     assert (store.bundle(first.id), store.bundle(second.id)) == (first.data, None)
     decided(server)
     assert store.bundle(second.id) == second.data
@@ -263,17 +251,14 @@ def test_a_bundle_that_comes_while_a_batch_is_written_is_stored_by_the_next() ->
 
 def test_inputs_of_an_execution_that_lost_a_race_are_decided_even_if_it_cannot_be_read_again_at_once() -> None:
     store = UnreadableStore()
-    first, second = (
-        Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True)
-        for _ in range(2)
-    )
+    first, second = (Desk(store, is_shared=True) for _ in range(2))
     id = first.start(Bundle.of(compile_texts([CHILD])), {})
     decided(first)
-    late = second.activate(id)
-    first.submit(first.activate(id), Pause())
+    late = second.intake.load(id)
+    first.submit(id, Pause())
     decided(first)
     answers: list[bool] = []
-    second.submit(late, Cancel(), answers.append)
+    second.submit(id, Cancel(), answers.append)
     store.is_away = True
     for _ in range(2):
         with pytest.raises(StoreError):
@@ -305,31 +290,27 @@ CLOSED = (
 
 def test_a_retry_whose_write_had_no_answer_is_no_second_retry() -> None:
     store = UnansweringStore()
-    server = Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True)
+    server = Desk(store, is_shared=True)
     failed = server.start(Bundle.of(compile_texts([CLOSED])), {})
     decided(server)
     answers: list[bool] = []
-    id = server.retry(server.prepare_retry(failed), done=answers.append)
+    id = server.retry(failed, done=answers.append)
     store.loses_answer = True
     with pytest.raises(StoreError):
         decided(server)
-    server.write()
     decided(server)
     assert answers == [True]
     names = [recorded.event.name for recorded in store.events(id)]
-    assert (names.count("execution.retried"), server.active) == (1, {})
+    assert (names.count("execution.retried"), server.rounds.active) == (1, {})
 
 
 def test_retries_with_one_key_on_two_servers_are_one() -> None:
     store = MemoryStore()
-    servers = [
-        Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True)
-        for _ in range(2)
-    ]
+    servers = [Desk(store, is_shared=True) for _ in range(2)]
     failed = servers[0].start(Bundle.of(compile_texts([CLOSED])), {})
     decided(servers[0])
     answers: list[bool] = []
-    ids = [server.retry(server.prepare_retry(failed), start_key="key", done=answers.append) for server in servers]
+    ids = [server.retry(failed, "key", answers.append) for server in servers]
     for server in servers:
         decided(server)
     assert (answers, store.started("key")) == ([True, False], ids[0])
@@ -355,20 +336,18 @@ def test_what_is_masked_in_a_recorded_payload_is_not_compared(payload: dict[str,
 
 
 def test_a_control_does_not_wait_behind_reports_for_which_a_turn_is_too_short() -> None:
-    server = Server(
-        MemoryStore(), MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_spent=lambda _: True
-    )
+    server = Desk(MemoryStore(), is_spent=lambda _: True)
     text = PLAYBOOK + "    tool: { kind: shell, command: [x] }\n"
     id = server.start(Bundle.of(compile_texts([text])), {})
     decided(server)
-    active = server.active[id]
+    active = server.rounds.active[id]
     for _ in range(100):
-        server.submit(active, WorkerReport(1, "", 99, []))
-    server.submit(active, Cancel())
+        server.submit(id, WorkerReport(1, "", 99, []))
+    server.submit(id, Cancel())
     for _ in range(2):
         assert not active.state.is_over
-        server.decide_waiting()
+        server.turn()
     assert active.state.is_over
-    assert server.has_inputs()
+    assert server.rounds.has_inputs
     decided(server)
-    assert not server.has_inputs()
+    assert not server.rounds.has_inputs

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.app import service_app
-from noetlvm.service.driver import Driver
+from noetlvm.service.driver import Driver, ServerPorts
 from noetlvm.service.tokens import create_token
 from noetlvm.store.memory import MemoryStore
 
@@ -43,6 +43,6 @@ class Service(NamedTuple):
 def service() -> Iterator[Service]:
     store = MemoryStore()
     tokens = {scope: create_token(store, [scope], 1.0).token for scope in ("admin", "run", "read", "worker")}
-    driver = Driver(store, MemoryResults(), no_credentials, poll_seconds=0.05)
+    driver = Driver(store, MemoryResults(), no_credentials, ServerPorts(poll_seconds=0.05))
     with TestClient(service_app(driver), raise_server_exceptions=False) as http:
         yield Service(http, driver, tokens)

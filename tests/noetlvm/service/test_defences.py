@@ -109,7 +109,7 @@ def test_a_revoked_token_ends_the_connection_of_its_worker(monkeypatch: pytest.M
     async def run(token: str, revoke: Any) -> None:
         worker = RemoteWorker(WebSocketLink(service.url, token), PlayedTools(), id="one", pools=("default",), slots=1)
         task = asyncio.create_task(worker.run())
-        await until(lambda: service.driver.hub.workers)
+        await until(lambda: service.driver.workers.hub.workers)
         revoke()
         with pytest.raises(RefusedError):
             await asyncio.wait_for(task, 120)
@@ -177,7 +177,7 @@ def test_the_server_takes_secrets_out_of_what_a_worker_reports() -> None:
         hand = await Hand(driver, "one").join()
         id = await start(driver, CHAIN)
         (work,) = await hand.next()
-        driver.server.active[id].credentials = Credentials({"db": SECRET}, [SECRET])
+        driver.rounds.active[id].credentials = Credentials({"db": SECRET}, [SECRET])
         hand.report(work, Event("step.done", {"result": {"dsn": f"postgres://x:{SECRET}@db"}}, work.run))
         await settled(driver)
         log = list(driver.store.events(id))

@@ -19,7 +19,7 @@ from noetlvm.protocol.messages import lease_form, work_in
 from noetlvm.protocol.worker_messages import WorkerMessage
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
-from noetlvm.service.driver import Driver
+from noetlvm.service.driver import Driver, ServerPorts
 from noetlvm.service.hub import ConnectedWorker
 from noetlvm.service.worker_exchange import renew
 from noetlvm.store.interface import QueuedCommand, StoreError
@@ -44,7 +44,7 @@ def driven(test: Callable[[Driver], Coroutine[Any, Any, None]]) -> None:
     """Run a test beside a driver."""
 
     async def run() -> None:
-        driver = Driver(MemoryStore(), MemoryResults(), no_credentials, poll_seconds=0.02)
+        driver = Driver(MemoryStore(), MemoryResults(), no_credentials, ServerPorts(poll_seconds=0.02))
         task = asyncio.create_task(driver.run())
         try:
             await test(driver)
@@ -85,8 +85,8 @@ def test_stale_reports_renewals_and_releases_are_refused() -> None:
         part = (id, stale.run, stale.iteration)
         second, more_news = await joined(driver, "second")
         first.slots = 0
-        driver.server.submit(driver.server.activate(id), LeaseLost(stale.run, stale.iteration, stale.lease))
-        driver.hub.withdrawn(part, stale.lease)
+        driver.rounds.submit(driver.intake.load(id), LeaseLost(stale.run, stale.iteration, stale.lease))
+        driver.workers.hub.withdrawn(part, stale.lease)
         driver.wake()
         current = await next_command(second, more_news)
         assert current.lease > stale.lease
@@ -119,7 +119,7 @@ def test_work_of_a_worker_that_leaves_goes_to_another_at_once() -> None:
         await driver.start(bundle, {}, {})
         left = await next_command(first, news)
         second, more_news = await joined(driver, "second")
-        driver.leave(first)
+        driver.workers.leave(first)
         driver.wake()
         taken = await next_command(second, more_news)
         assert (taken.run, taken.lease) == (left.run, left.lease + 1)
@@ -134,9 +134,9 @@ def test_a_command_that_a_worker_returns_is_open_again_under_a_new_lease() -> No
         id = await driver.start(bundle, {}, {})
         left = await next_command(first, news)
         part = (id, left.run, left.iteration)
-        await driver.release(first, part, left.lease + 1)  # not what it holds
+        await driver.workers.release(first, part, left.lease + 1)  # not what it holds
         assert first.held == {part: left.lease}
-        await driver.release(first, part, left.lease)
+        await driver.workers.release(first, part, left.lease)
         again = await next_command(first, news)
         assert (again.run, again.lease) == (left.run, left.lease + 1)
 
@@ -151,7 +151,7 @@ def test_a_renewal_takes_up_what_the_store_has_and_refuses_the_rest() -> None:
         work = await next_command(first, news)
         part = (id, work.run, work.iteration)
         again = ConnectedWorker("first", ["default"], 1, news.set)  # the same worker on a new connection
-        await driver.renew(again, [(part, work.lease), ((id, 7, ""), 1)])
+        await driver.workers.renew(again, [(part, work.lease), ((id, 7, ""), 1)])
         assert again.held == {part: work.lease}
         assert again.take().stop == [lease_form((id, 7, ""), 1)]
 
@@ -222,7 +222,7 @@ def test_a_pipeline_that_is_stopped_before_its_first_step_leaves_its_worker() ->
 
 
 def test_a_server_starts_without_wake_ups_and_connects_them_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noetlvm.service.driver.RECONNECT_SECONDS", 0.01)
+    monkeypatch.setattr("noetlvm.service.wake_line.RECONNECT_SECONDS", 0.01)
     attempts: list[int] = []
     wake_ups = LocalWakeUps()
 
@@ -234,7 +234,7 @@ def test_a_server_starts_without_wake_ups_and_connects_them_later(monkeypatch: p
 
     async def run() -> None:
         store = MemoryStore()
-        driver = Driver(store, MemoryResults(), no_credentials, poll_seconds=0.02, connect_wake_ups=connect)
+        driver = Driver(store, MemoryResults(), no_credentials, ServerPorts(connect, 0.02))
         task = asyncio.create_task(driver.run())
         worker, news = await joined(driver, "only")
         await driver.start(Bundle.of(compile_source("one.yaml", PLAYBOOK)[0]), {}, {})

@@ -13,7 +13,7 @@ from noetlvm.bridge import compile_texts
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
-from noetlvm.service.driver import Driver
+from noetlvm.service.driver import Driver, ServerPorts
 from noetlvm.store.postgres import PostgresStore
 from noetlvm.worker.remote_worker import RemoteWorker
 from tests.noetlvm.engine.runs import PlayedTools
@@ -59,12 +59,12 @@ def test_a_step_of_a_chain_is_one_message_one_transaction_and_one_sync(
         store.put_bundle(bundle.id, bundle.data)
 
         async def run() -> tuple[int, int]:
-            driver = Driver(store, MemoryResults(), no_credentials, poll_seconds=60)
+            driver = Driver(store, MemoryResults(), no_credentials, ServerPorts(poll_seconds=60))
             driving = asyncio.create_task(driver.run())
             link = LocalLink(driver)
             worker = RemoteWorker(link, PlayedTools(), id="one", pools=("default",), slots=1)
             working = asyncio.create_task(worker.run())
-            await until(lambda: "one" in driver.hub.workers)
+            await until(lambda: "one" in driver.workers.hub.workers)
             first = await driver.start(bundle, {}, {})  # creates the partition of the month, and prepares statements
             await ended(store, first)
             before, messages = syncs(store), link.messages

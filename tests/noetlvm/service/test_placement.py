@@ -18,9 +18,9 @@ from noetlvm.results.interface import MemoryResults
 from noetlvm.results.offered import OfferedResults
 from noetlvm.rounds.credentials import no_credentials
 from noetlvm.rounds.recovery import BundleCache
-from noetlvm.rounds.rounds import BadRequestError
+from noetlvm.rounds.requests import BadRequestError
 from noetlvm.service import driver as driver_module
-from noetlvm.service.driver import Driver
+from noetlvm.service.driver import Driver, ServerPorts, ServerSources
 from noetlvm.service.hub import CommandGrant, ConnectedWorker, Hub
 from noetlvm.store.memory import MemoryStore
 from noetlvm.wake.interface import LocalWakeUps, WakeUps
@@ -76,7 +76,9 @@ async def start(driver: Driver, *texts: str) -> str:
 
 async def settled(driver: Driver) -> None:
     """Let the driver poll a few times, and do what comes of it."""
-    polls, poll = 0, driver._poll
+    sources, pace = driver.loop.sources, driver._pace
+    assert isinstance(sources, ServerSources)
+    polls, poll = 0, sources._poll
 
     async def counted() -> None:
         nonlocal polls
@@ -84,8 +86,8 @@ async def settled(driver: Driver) -> None:
         polls += 1
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver, "_poll", counted)
-        await until(lambda: polls >= 3 and not driver._has_work())
+        patch.setattr(sources, "_poll", counted)
+        await until(lambda: polls >= 3 and not pace._has_work())
 
 
 def looped(spec: str) -> str:
@@ -185,7 +187,7 @@ def test_a_local_loop_goes_on_with_another_worker_when_its_own_is_lost() -> None
         await start(driver, looped(PARALLEL))
         assert len(await one.next(6)) == 6
         two = await Hand(driver, "two").join()
-        driver.leave(one.worker)
+        driver.workers.leave(one.worker)
         assert {work.lease for work in await two.next(6)} == {2}
 
     driven(test)
@@ -251,7 +253,7 @@ def test_a_worker_gets_the_next_step_with_the_answer_to_its_report() -> None:
         await start(driver, CHAIN)
         (first,) = await hand.next()
         hand.finish(first)
-        await driver._round()  # one decision, one write
+        await driver.loop.turn()  # one decision, one write
         assert [work.step for work in hand.take()] == ["end"]
 
     driven(test)
@@ -267,7 +269,7 @@ def test_a_command_of_another_server_is_claimed_as_soon_as_a_slot_is_free() -> N
             return wake_ups
 
         def server() -> Driver:
-            return Driver(store, MemoryResults(), no_credentials, poll_seconds=60, connect_wake_ups=connect)
+            return Driver(store, MemoryResults(), no_credentials, ServerPorts(connect, 60))
 
         here, there = server(), server()
         driving = [asyncio.create_task(driver.run()) for driver in (here, there)]
@@ -275,10 +277,10 @@ def test_a_command_of_another_server_is_claimed_as_soon_as_a_slot_is_free() -> N
         await start(here, CHAIN)
         (first,) = await hand.next()
         other = await start(there, CHAIN)
-        await until(lambda: "default" in here._backlog)
+        await until(lambda: "default" in here.workers._backlog)
         assert hand.take() == []
         hand.finish(first)
-        await here.claim_backlog(hand.worker)
+        await here.workers.claim_backlog(hand.worker)
         assert other in [work.execution_id for work in await hand.next()]
         for driver, task in zip((here, there), driving, strict=True):
             driver.stop()
@@ -333,9 +335,7 @@ def test_results_go_to_the_store_that_the_playbook_chooses() -> None:
 
     async def test(driver: Driver) -> None:
         hand = await Hand(driver, "one").join()
-        driver.results = driver.server.results = OfferedResults(
-            {StoreName("files"): own, StoreName("nats_object", "ours"): chosen}
-        )
+        driver.library.results = OfferedResults({StoreName("files"): own, StoreName("nats_object", "ours"): chosen})
         id = await start(driver, STORED)
         (work,) = await hand.next()
         large = Offload(limit=10)
@@ -351,7 +351,7 @@ def test_results_go_to_the_store_that_the_playbook_chooses() -> None:
 
 def test_a_store_that_is_not_offered_is_refused_with_what_is() -> None:
     async def test(driver: Driver) -> None:
-        driver.results = driver.server.results = OfferedResults(
+        driver.library.results = OfferedResults(
             {StoreName("files"): MemoryResults(), StoreName("nats_object", "theirs"): MemoryResults()}
         )
         with pytest.raises(BadRequestError, match=r"names nats_object .*offers: files, nats_object \(bucket theirs\)"):
@@ -368,7 +368,7 @@ def test_a_worker_that_connects_again_may_still_read_what_its_command_refers_to(
         again = Hand(driver, "one")
         await driver.join(again.worker)
         assert again.worker.grants == []
-        await driver.renew(again.worker, [((work.execution_id, work.run, work.iteration), work.lease)])
+        await driver.workers.renew(again.worker, [((work.execution_id, work.run, work.iteration), work.lease)])
         await until(lambda: again.worker.grants)
         assert [grant.bundle for grant in again.worker.grants] == [work.bundle]
 
@@ -385,8 +385,8 @@ def test_an_idle_execution_leaves_the_memory_and_goes_on_from_the_store(monkeypa
         hand = await Hand(driver, "one").join()
         id = await start(driver, CHAIN)
         (first,) = await hand.next()
-        await until(lambda: not driver.server.active)
-        await driver.activate([id])
+        await until(lambda: not driver.rounds.active)
+        await driver.intake.activate([id])
         hand.finish(first)
         (second,) = await hand.next()
         hand.finish(second)

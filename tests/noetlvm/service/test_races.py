@@ -17,10 +17,8 @@ from noetlvm.machine.messages import Cancel, Pause, Resume, WorkerReport
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.replay import replay
 from noetlvm.results.interface import MemoryResults
-from noetlvm.rounds.credentials import no_credentials
-from noetlvm.rounds.identity import new_ids
-from noetlvm.rounds.rounds import Server
 from noetlvm.store.postgres import PostgresStore
+from tests.noetlvm.rounds.desk import Desk
 
 NUMBERS = count()
 ITEMS = 12
@@ -45,10 +43,7 @@ class Pair:
         self.store = stores[0]
         self.races = 0
         results = MemoryResults()
-        self.servers = [
-            Server(store, results, resolve=no_credentials, now=store.now, ids=new_ids, is_shared=True)
-            for store in stores
-        ]
+        self.servers = [Desk(store, results, is_shared=True, now=store.now) for store in stores]
         for store in stores:
             self._count_races(store)
 
@@ -69,18 +64,18 @@ class Pair:
 
     def settle(self) -> None:
         """Let both decide before either writes, until neither has anything left."""
-        while any(server.has_inputs() or server.has_unwritten for server in self.servers):
+        while any(server.rounds.has_inputs or server.intake.is_wanted for server in self.servers):
             for server in self.servers:
-                server.decide_waiting()
+                server.decide()
             for server in self.servers:
                 server.write()
 
     def report(self, number: int, id: str, iteration: int) -> None:
-        active = self.servers[number].activate(id)
+        active = self.servers[number].intake.load(id)
         work = work_for(active.playbook, active.state, 1, str(iteration), active.offload)
         lease = work.lease if work else 1
         done = Event("loop.iteration.done", {"result": iteration}, 1, str(iteration))
-        self.servers[number].submit(active, WorkerReport(1, str(iteration), lease, [done]))
+        self.servers[number].submit(id, WorkerReport(1, str(iteration), lease, [done]))
 
     def check(self, id: str) -> Counter[str]:
         """Look at the log: it has no gap, is decided again as it was, and no iteration ended twice."""
@@ -123,14 +118,13 @@ def test_reports_to_both_servers_at_once_are_all_taken_once(pair: Pair, seed: in
 def test_a_control_and_a_report_at_once_are_both_decided(pair: Pair) -> None:
     id = pair.start()
     pair.report(0, id, 0)
-    other = pair.servers[1].activate(id)
-    pair.servers[1].submit(other, Pause())
+    pair.servers[1].submit(id, Pause())
     pair.settle()
     pair.report(0, id, 1)
-    pair.servers[1].submit(pair.servers[1].activate(id), Resume())
+    pair.servers[1].submit(id, Resume())
     pair.settle()
     pair.report(1, id, 2)
-    pair.servers[0].submit(pair.servers[0].activate(id), Cancel())
+    pair.servers[0].submit(id, Cancel())
     pair.settle()
     names = pair.check(id)
     assert (names["execution.paused"], names["execution.resumed"], names["execution.cancelled"]) == (1, 1, 1)

@@ -16,7 +16,7 @@ from noetlvm.protocol.link import RefusedError, ServerLink, WebSocketLink
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.app import service_app
-from noetlvm.service.driver import Driver
+from noetlvm.service.driver import Driver, ServerPorts
 from noetlvm.service.process import bound_socket
 from noetlvm.service.tokens import create_token
 from noetlvm.service.web_server import WebServer
@@ -45,7 +45,7 @@ class Served:
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.token = create_token(self.store, ["worker", "admin"], 1.0).token
-        self.driver = Driver(self.store, MemoryResults(), no_credentials, poll_seconds=0.05)
+        self.driver = Driver(self.store, MemoryResults(), no_credentials, ServerPorts(poll_seconds=0.05))
         self._socket = bound_socket("127.0.0.1:0")
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._is_ready = threading.Event()

@@ -17,13 +17,13 @@ from noetlvm.machine.messages import OpenWork, Work, WorkerReport
 from noetlvm.protocol.messages import event_form, work_in
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
-from noetlvm.rounds.identity import new_ids
-from noetlvm.rounds.rounds import CONTROLS, Server
-from noetlvm.service.driver import Driver
+from noetlvm.rounds.rounds import CONTROLS
+from noetlvm.service.driver import Driver, ServerPorts
 from noetlvm.service.hub import ConnectedWorker, Hub
 from noetlvm.service.worker_exchange import exchange_messages
 from noetlvm.store.interface import Append, QueuedCommand, StoreError
 from noetlvm.store.memory import MemoryStore
+from tests.noetlvm.rounds.desk import Desk
 from tests.noetlvm.service.test_placement import settled
 from tests.waiting import until
 
@@ -84,7 +84,7 @@ class Driven:
     """A driver that runs beside a test."""
 
     def __init__(self, store: MemoryStore) -> None:
-        self.driver = Driver(store, MemoryResults(), no_credentials, poll_seconds=POLL_SECONDS)
+        self.driver = Driver(store, MemoryResults(), no_credentials, ServerPorts(poll_seconds=POLL_SECONDS))
         self.news = asyncio.Event()
 
     async def __aenter__(self) -> Driven:
@@ -203,17 +203,13 @@ def test_a_store_that_fails_costs_a_worker_neither_its_connection_nor_its_lease(
     asyncio.run(asyncio.wait_for(run(), 120))
 
 
-def shared_server(store: MemoryStore) -> Server:
-    from noetlvm.rounds.identity import new_ids
-
-    return Server(store, MemoryResults(), resolve=no_credentials, now=lambda: 1.0, ids=new_ids, is_shared=True)
+def shared_server(store: MemoryStore) -> Desk:
+    return Desk(store, is_shared=True)
 
 
-def rounds(server: Server) -> None:
-    server.collect_requests()
-    while server.has_inputs() or server.has_unwritten:
-        server.decide_waiting()
-        server.write()
+def rounds(server: Desk) -> None:
+    server.collect()
+    server.settle()
 
 
 def test_the_end_of_a_child_reaches_its_parent_over_a_server_that_does_not_know_of_it() -> None:
@@ -223,12 +219,12 @@ def test_the_end_of_a_child_reaches_its_parent_over_a_server_that_does_not_know_
     first, second = shared_server(store), shared_server(store)
     id = first.start(Bundle.of(compile_texts([PARENT, CHILD])), {})
     rounds(first)
-    second.activate(id)  # and from now on it does not see what the first one decides
+    second.intake.load(id)  # and from now on it does not see what the first one decides
     wanted = {"ts": 1.0, "child": {"path": "tests/child"}}
-    first.submit(first.activate(id), WorkerReport(1, "", 1, [Event("task.started", wanted, 1, "", 1, "only", 1)]))
+    first.submit(id, WorkerReport(1, "", 1, [Event("task.started", wanted, 1, "", 1, "only", 1)]))
     rounds(first)
     child = next(row.execution_id for row in store.executions() if row.parent == id)
-    second.submit(second.activate(child), WorkerReport(1, "", 1, [Event("step.done", {"result": 7}, 1)]))
+    second.submit(child, WorkerReport(1, "", 1, [Event("step.done", {"result": 7}, 1)]))
     rounds(second)
     assert "child.finished" in [recorded.event.name for recorded in store.events(id)]
 
@@ -241,8 +237,8 @@ def test_a_request_to_an_execution_that_has_ended_is_dropped() -> None:
     id = first.start(one_playbook(CHILD), {})
     rounds(first)
     store.request(id, "cancel")
-    first.submit(first.activate(id), Cancel())
-    first.decide_waiting()
+    first.submit(id, Cancel())
+    first.decide()
     first.write()
     row = store.execution(id)
     assert row is not None
@@ -260,9 +256,9 @@ def test_a_resumed_execution_leaves_its_work_with_the_worker_of_another_server()
             await first.command(holder)
             other = await second.join()
             for action in ("pause", "resume"):
-                active = second.driver.server.activate(id)
+                active = second.driver.intake.load(id)
                 done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-                second.driver.server.submit(active, CONTROLS[action], done.set_result)
+                second.driver.rounds.submit(active, CONTROLS[action], done.set_result)
                 second.driver.wake()
                 await done
             await settled(second.driver)
@@ -282,7 +278,7 @@ def test_a_start_that_loses_the_race_for_its_key_leaves_no_slot_taken() -> None:
             starting = asyncio.create_task(first.driver.start(one_playbook(CHILD), {}, {}, "key"))
             await until(lambda: store.failures_before == 0)
             id = winner.start(one_playbook(CHILD), {}, start_key="key")
-            winner.decide_waiting()
+            winner.decide()
             winner.write()
             assert await starting == id
             assert (await first.command(worker)).execution_id == id
@@ -323,7 +319,7 @@ def test_an_iteration_that_a_resumed_execution_cancels_leaves_no_command() -> No
     assert [command.unit for command in store.commands()] == ["0", "1"]
     failed = Event("loop.iteration.failed", {"error": {"kind": "x", "message": "x"}}, 1, "0")
     for given in (Pause(), WorkerReport(1, "0", 1, [failed]), Resume()):
-        server.submit(server.activate(id), given)
+        server.submit(id, given)
         rounds(server)
     assert store.commands() == []
 
@@ -359,22 +355,25 @@ def test_a_server_whose_decision_is_not_written_hands_out_no_command_of_another(
 
     async def run() -> None:
         store = MemoryStore()
-        other = Server(store, MemoryResults(), resolve=no_credentials, now=store.now, ids=new_ids, is_shared=True)
+        other = Desk(store, is_shared=True, now=store.now)
         driver = Driver(store, MemoryResults(), no_credentials)
         id = other.start(one_playbook(FORK), {})
-        other.decide_waiting()
+        other.decide()
         other.write()
         done = Event("step.done", {"result": None}, 1)
         failed = Event("step.failed", {"error": {"kind": "shell", "message": "no"}}, 1)
-        for server, event in ((driver.server, done), (other, failed)):
-            server.submit(server.activate(id), WorkerReport(1, "", 1, [event]))
-            server.decide_waiting()
+        driver.rounds.submit(driver.intake.load(id), WorkerReport(1, "", 1, [done]))
+        round = driver.rounds.next(store.now(), lambda _: False)
+        assert round is not None
+        driver.rounds.keep(round)  # it could not be written
+        other.submit(id, WorkerReport(1, "", 1, [failed]))
+        other.decide()
         other.write()
         worker = ConnectedWorker("one", ["default"], 1, lambda: None)
-        await driver.claim_for(worker)
+        await driver.workers.claim_for(worker)
         assert worker.take().commands == []
-        driver.server.write()
-        driver.server.decide_waiting()
-        assert driver.server.activate(id).state.runs[2].step == "bad"
+        for _ in range(2):
+            await driver.loop.turn()
+        assert driver.rounds.active[id].state.runs[2].step == "bad"
 
     asyncio.run(run())

@@ -20,6 +20,7 @@ from noetlvm.protocol.messages import work_form
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.driver import Driver
+from noetlvm.service.leases import Leases
 from noetlvm.sim.loop import WORLD, Process, SimulatedLoop
 from noetlvm.sim.ports import SimulatedClock
 from noetlvm.store.memory import MemoryStore
@@ -57,7 +58,7 @@ def test_the_timer_of_a_server_that_died_rings_at_another() -> None:
     store, first = VirtualStore(loop), Process("first")
 
     def driver(process: Process) -> Driver:
-        made = Driver(store, MemoryResults(), no_credentials, lease_seconds=300.0)
+        made = Driver(store, MemoryResults(), no_credentials, leases=Leases(store, store.now, 300.0))
         loop.spawn(process, made.run())
         return made
 
@@ -172,7 +173,7 @@ def calls_and_returns(*leases: int, answer: Outcome | None = None) -> tuple[list
     async def test() -> None:
         driver = Driver(VirtualStore(loop), MemoryResults(), no_credentials)
         loop.spawn(WORLD, driver.run())
-        active = driver.server.activate(await driver.start(BUNDLE, {}, {}))
+        active = driver.intake.load(await driver.start(BUNDLE, {}, {}))
         work = work_for(active.playbook, active.state, 1, "", Offload())
         assert work is not None
         works = [work._replace(lease=lease) for lease in leases]

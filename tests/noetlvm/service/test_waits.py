@@ -87,7 +87,7 @@ def begun(service: Served, wait: Callable[[Served, str], Any]) -> tuple[LongRequ
     request = LongRequest(lambda: wait(service, token.token))
     listeners = len(service.driver.listeners)
     request.start()
-    wait_until(lambda: service.driver.hub.workers or len(service.driver.listeners) > listeners)
+    wait_until(lambda: service.driver.workers.hub.workers or len(service.driver.listeners) > listeners)
     return request, token
 
 

@@ -14,7 +14,7 @@ from noetlvm.keychain import redaction
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import Credentials, KnownSecrets
-from noetlvm.service.driver import Driver
+from noetlvm.service.driver import Driver, ServerPorts
 from noetlvm.store.memory import MemoryStore
 from noetlvm.tools.call import Outcome, ToolCall, ok
 from noetlvm.worker.remote_worker import RemoteWorker
@@ -60,7 +60,7 @@ def worked(
             MemoryStore(),
             MemoryResults(),
             lambda _declared: Credentials({"token": CANARY}, [CANARY]),
-            poll_seconds=0.02,
+            ServerPorts(poll_seconds=0.02),
         )
         driving = asyncio.create_task(driver.run())
         worker = RemoteWorker(LocalLink(driver), PlayedTools(play), id="one", pools=("default",), slots=2)
@@ -117,7 +117,7 @@ def test_a_mask_from_a_playbook_of_another_bundle_is_never_given_to_a_tool(paren
             MemoryStore(),
             MemoryResults(),
             lambda declared: Credentials({"token": CANARY} if declared else {}, [CANARY] if declared else [], known),
-            poll_seconds=0.02,
+            ServerPorts(poll_seconds=0.02),
         )
         bundle = Bundle.of(compile_texts([child]))
         driver.store.register("tests/child", bundle.id, bundle.data, 0.0)

@@ -16,7 +16,7 @@ from noetlvm.machine.loaded import Bundle
 from noetlvm.protocol.messages import lease_form
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
-from noetlvm.service.driver import Driver
+from noetlvm.service.driver import Driver, ServerPorts
 from noetlvm.service.tokens import TokenError, create_token
 from noetlvm.service.worker_exchange import exchange_messages
 from noetlvm.store.memory import MemoryStore
@@ -50,7 +50,7 @@ def test_a_worker_may_not_serve_a_pool_that_its_token_does_not_name(service: Ser
         code, reason = refusal(socket)
     assert code == 4401
     assert "does not serve the pool vault" in reason
-    assert service.driver.hub.workers == {}
+    assert service.driver.workers.hub.workers == {}
 
 
 def test_a_token_with_pools_serves_them_and_not_the_default_pool(service: Service) -> None:
@@ -89,7 +89,7 @@ def test_a_worker_reads_no_bundle_of_a_command_that_another_token_holds(service:
 def test_a_worker_of_another_token_renews_no_lease_at_another_server() -> None:
     async def run() -> None:
         store = MemoryStore()
-        drivers = [Driver(store, MemoryResults(), no_credentials, poll_seconds=0.02) for _ in range(2)]
+        drivers = [Driver(store, MemoryResults(), no_credentials, ServerPorts(poll_seconds=0.02)) for _ in range(2)]
         tasks = [asyncio.create_task(driver.run()) for driver in drivers]
         sockets = [QueuedSocket(), QueuedSocket()]
         exchanges = [

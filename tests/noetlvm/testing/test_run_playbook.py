@@ -109,7 +109,7 @@ def test_a_state_that_is_not_the_fold_of_its_log_is_noticed(monkeypatch: pytest.
         state.last_run = 7
         return Decision([], [])
 
-    monkeypatch.setattr("noetlvm.testing.simulation.decide", decide_beside_the_log)
+    monkeypatch.setattr("noetlvm.rounds.rounds.decide", decide_beside_the_log)
     with pytest.raises(NotTheFoldError):
         run_playbook(FETCH)
 

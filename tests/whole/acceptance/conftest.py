@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from noetlvm.bridge import compile_texts
-from noetlvm.engine.engine import Engine
+from noetlvm.engine.engine import Engine, EngineOptions
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.files import FileResults
 from noetlvm.rounds.credentials import Credentials
@@ -90,7 +90,9 @@ def execute(tmp_path: Path, api: Api, dsn: str) -> Callable[..., Run]:
         store, results = SqliteStore(tmp_path / "executions.db"), FileResults(tmp_path / "results")
         entries = {"pg": {"dsn": dsn}}
         try:
-            engine = Engine(store, results, ToolRunner(), resolve=lambda declared: Credentials(entries, [dsn]))
+            engine = Engine(
+                store, results, ToolRunner(), EngineOptions(resolve=lambda declared: Credentials(entries, [dsn]))
+            )
             id = engine.start(bundle, {"api": api.url, **workload})
             asyncio.run(asyncio.wait_for(engine.run(), 200))
             events = list(store.events(id))

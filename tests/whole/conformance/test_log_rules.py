@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 
 from noetlvm.bridge import compile_texts
-from noetlvm.engine.engine import Engine
+from noetlvm.engine.engine import Engine, EngineOptions
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
 from noetlvm.sim.world import Scenario, simulate
@@ -81,7 +81,7 @@ def run_on_engine(case: Case, store: Any, execution_id: str) -> None:
 
     async def run() -> None:
         tools, resolve = ScriptedTools(given.get("tools", {}), clock), resolver_of(lambda: given.get("keychain", {}))
-        engine = Engine(store, MemoryResults(), tools, clock=clock, resolve=resolve, max_parallel=100)
+        engine = Engine(store, MemoryResults(), tools, EngineOptions(resolve=resolve, max_parallel=100), clock=clock)
         bundle = Bundle.of(compile_texts(texts))
         engine.start(bundle, given.get("payload", {}), execution_id, ctx=given.get("ctx"))
         await asyncio.wait_for(engine.run(), 60)

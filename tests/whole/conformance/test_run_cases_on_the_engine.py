@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from noetlvm.bridge import compile_texts
-from noetlvm.engine.engine import Engine
+from noetlvm.engine.engine import Engine, EngineOptions
 from noetlvm.machine.instructions import CallTool
 from noetlvm.machine.loaded import Bundle, load_program
 from noetlvm.machine.payload import Offload
@@ -70,9 +70,8 @@ def test_the_engine_ends_where_the_machine_does(case: Case) -> None:
 
     async def run() -> Engine:
         tools = ScriptedTools(given.get("tools", {}), clock)
-        engine = Engine(
-            store, results, tools, clock=clock, resolve=resolver_of(lambda: given.get("keychain", {})), max_parallel=100
-        )
+        options = EngineOptions(resolve=resolver_of(lambda: given.get("keychain", {})), max_parallel=100)
+        engine = Engine(store, results, tools, options, clock=clock)
         engine.start(Bundle.of(compile_texts(texts)), given.get("payload", {}), "test", ctx=given.get("ctx"))
         await asyncio.wait_for(engine.run(), 60)
         return engine

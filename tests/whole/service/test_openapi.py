@@ -15,13 +15,13 @@ from schemathesis.specs.openapi.checks import (
 from noetlvm.results.interface import MemoryResults
 from noetlvm.rounds.credentials import no_credentials
 from noetlvm.service.app import service_app
-from noetlvm.service.driver import Driver
+from noetlvm.service.driver import Driver, ServerPorts
 from noetlvm.service.tokens import create_token
 from noetlvm.store.memory import MemoryStore
 
 STORE = MemoryStore()
 TOKEN = create_token(STORE, ["admin", "worker"], 1.0).token
-APP = service_app(Driver(STORE, MemoryResults(), no_credentials, poll_seconds=0.05))
+APP = service_app(Driver(STORE, MemoryResults(), no_credentials, ServerPorts(poll_seconds=0.05)))
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APP)
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 

@@ -24,9 +24,10 @@ class Mutant(NamedTuple):
 
 FOLD, DECIDE, SETTLING = "noetlvm.machine.fold", "noetlvm.machine.decide", "noetlvm.machine.settling"
 ROUTING, LOOPS, FRAME = "noetlvm.machine.routing", "noetlvm.machine.loops", "noetlvm.machine.frame"
-INSTRUCTIONS, SERVER, DRIVER = "noetlvm.machine.instructions", "noetlvm.rounds.rounds", "noetlvm.service.driver"
+INSTRUCTIONS, ROUNDS, DRIVER = "noetlvm.machine.instructions", "noetlvm.rounds.rounds", "noetlvm.service.driver"
 HUB, COMMANDS = "noetlvm.service.hub", "noetlvm.worker.commands"
 MEMORY, PIPELINE, ACTIVE = "noetlvm.store.memory", "noetlvm.worker.pipeline_run", "noetlvm.rounds.active"
+INTAKE, ADMISSION = "noetlvm.rounds.intake", "noetlvm.rounds.admission"
 RECOVERY, STATE, RETRY = "noetlvm.rounds.recovery", "noetlvm.machine.state", "noetlvm.machine.retry"
 REQUESTS, PLACEMENT = "test tests.noetlvm.rounds.test_requests", "test tests.noetlvm.service.test_placement"
 STORE = "test tests.noetlvm.store.test_store_contract"
@@ -92,8 +93,8 @@ MUTANTS = [
     Mutant("no_wait_before_a_retry", FRAME, "return Wait(wait) if wait else None", "return None", "case retry-backoff-linear"),
     Mutant("long_wait_holds_the_worker", FRAME, "is_long = wait > WAIT_HELD_SECONDS", "is_long = False", "case delay-between-rounds"),
     Mutant("attempt_not_counted", FRAME, "self._begin_attempt(self.attempt + 1)", "self._begin_attempt(self.attempt)", "case jump-counts-anew"),
-    Mutant("conflict_taken_for_success", SERVER, "            if id in conflicts:", "            if False:", f"{REQUESTS} test_inputs_of_an_execution_that_lost_a_race_are_decided_even_if_it_cannot_be_read_again_at_once"),
-    Mutant("parent_not_informed", SERVER, "        if active.row.parent and active.events:", "        if False:", "case child-by-path-and-version"),
+    Mutant("conflict_taken_for_success", ROUNDS, "            if active.execution_id in lost:", "            if False:", f"{REQUESTS} test_inputs_of_an_execution_that_lost_a_race_are_decided_even_if_it_cannot_be_read_again_at_once"),
+    Mutant("parent_not_informed", ROUNDS, "        if active.state.is_over and not was_over and active.row.parent:", "        if False:", "case child-by-path-and-version"),
     Mutant("second_writer_wins", MEMORY, "!= append.known_seq or (stored and not append.known_seq):", "> append.known_seq + 1_000:", f"{STORE} test_a_conflict_concerns_one_execution_and_neither_its_neighbours_nor_later_writes"),
     Mutant("claimed_twice", MEMORY, "if not command.worker and command.pool in wanted", "if command.pool in wanted", f"{PLACEMENT} test_what_runs_is_not_handed_out_again_after_a_pause"),
     Mutant("start_key_ignored", MEMORY, "if append.start_key and self._start_keys", "if False and self._start_keys", f"{STORE} test_one_start_key_starts_one_execution"),
@@ -103,15 +104,15 @@ MUTANTS = [
     Mutant("stale_child_answers", DECIDE, "if given.key and self._waits_for(given.run, given.iteration) == given.key:", "if given.key and self._waits_for(given.run, given.iteration):", f"{CONTROL}.test_children test_an_outcome_that_nobody_waits_for_changes_nothing"),
     Mutant("started_iterations_cancelled", SETTLING, " if not thread.started and not goes_on(run, path)]", "]", f"{CONTROL}.test_loops test_fail_fast_cancels_what_has_not_started_and_waits_for_what_has"),
     Mutant("lost_lease_goes_on", COMMANDS, "late = [self._runs[part].work for part in self._leases.late()]", "late = []", f"{VIRTUAL} test_a_worker_stops_its_tools_before_a_lease_ends_that_is_not_renewed"),
-    Mutant("request_to_a_child_that_never_was_stays", SERVER, "return None if parent is None else (parent, Continue())", "return None", f"{REQUESTS} test_a_request_to_cancel_a_child_that_never_was_is_acknowledged_though_its_parent_goes_on"),
+    Mutant("request_to_a_child_that_never_was_stays", INTAKE, "            self._give_to_parent(request, request.data)", "            pass", f"{REQUESTS} test_a_request_to_cancel_a_child_that_never_was_is_acknowledged_though_its_parent_goes_on"),
     Mutant("deferred_command_in_a_pool_of_nobody", ACTIVE, "and not worker and work.not_before <= now:", "and not worker:", f"{PLACEMENT} test_iterations_of_a_local_loop_that_wait_for_its_rate_run_though_its_worker_has_ended_the_others"),
     Mutant("rate_ignored", FOLD, "return starts[-1]", "return 0.0", "case loop-rate"),
     Mutant("snapshot_forgets_a_lease", STATE, "made = cls(_view(view, mappings), lease, opens)", "made = cls(_view(view, mappings), 1, opens)", "case lease-late-report"),
     Mutant("handled_failure_is_retried", RETRY, "(failed and not data.get(\"handled\"))", "failed", f"{RETRIES} test_a_failure_that_an_arc_handled_is_not_retried"),
     Mutant("retry_counts_the_failed_run", RETRY, "self._undone[count] += 1", "pass", f"{RETRIES} test_the_new_log_begins_with_the_old_one_and_names_it"),
     Mutant("retry_of_a_retry_repeats_the_first", RETRY, "self._lost, self._undone = {}, [0, 0, 0]", "pass", f"{RETRIES} test_a_retry_that_fails_is_retried_again"),
-    Mutant("retry_without_the_log", SERVER, "active.snapshot_seq, active.shared, active.start_key = 0, log, start_key", "active.snapshot_seq, active.shared, active.start_key = 0, log[:0], start_key", f"{RETRIES} test_the_new_log_begins_with_the_old_one_and_names_it"),
-    Mutant("retry_without_its_key", SERVER, "active.snapshot_seq, active.shared, active.start_key = 0, log, start_key", "active.snapshot_seq, active.shared = 0, log", f"{REQUESTS} test_retries_with_one_key_on_two_servers_are_one"),
+    Mutant("retry_without_the_log", ADMISSION, "active.snapshot_seq, active.pending = 0, Pending(start_key, log)", "active.snapshot_seq, active.pending = 0, Pending(start_key, log[:0])", f"{RETRIES} test_the_new_log_begins_with_the_old_one_and_names_it"),
+    Mutant("retry_without_its_key", ADMISSION, "active.snapshot_seq, active.pending = 0, Pending(start_key, log)", "active.snapshot_seq, active.pending = 0, Pending('', log)", f"{REQUESTS} test_retries_with_one_key_on_two_servers_are_one"),
     Mutant("snapshot_forgets_ctx", STATE, "made.view = _view(data[\"view\"], mappings)\n        made.tokens", "made.tokens", "case fan-out-fan-in"),
 ]
 # fmt: on

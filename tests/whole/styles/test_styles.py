@@ -16,7 +16,7 @@ from noetlc.finding import Finding, Severity
 from noetlc.lint.check import check_bytes
 from noetlc.lint.fixing import fix_text
 from noetlvm.bridge import compile_playbooks
-from noetlvm.engine.engine import Engine
+from noetlvm.engine.engine import Engine, EngineOptions
 from noetlvm.keychain.shapes import secret_texts
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
@@ -63,7 +63,7 @@ async def _run_all(found: Surroundings) -> dict[str, Ending]:
         secrets = {entry.name: found.secrets[entry.name] for entry in declared}
         return Credentials(secrets, secret_texts(secrets)) if secrets else Credentials()
 
-    engine = Engine(MemoryStore(), MemoryResults(), ToolRunner(), clock=SystemClock(), resolve=resolve)
+    engine = Engine(MemoryStore(), MemoryResults(), ToolRunner(), EngineOptions(resolve=resolve), clock=SystemClock())
     for style in RIGHT:
         payload = {key: value for key, value in found.workload.items() if f" {key}: " in style.text}
         engine.start(Bundle.of(compile_playbooks(style.paths, quiet=True)), payload, style.name)

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 from noetlc.compile import Compiled, compile_playbooks
 from noetlc.rules.catalogue import whole_playbook
+from noetlvm.data.encoding import decode, encode
 from noetlvm.data.event import Event
 from noetlvm.machine.decide import decide, offers, work_for
+from noetlvm.machine.fold import apply
 from noetlvm.machine.loaded import LoadedPlaybook, load_program
 from noetlvm.machine.messages import (
     Cancel,
@@ -17,6 +19,7 @@ from noetlvm.machine.messages import (
     ChildFinished,
     CloseWork,
     Continue,
+    Decision,
     Input,
     LeaseLost,
     OpenWork,
@@ -34,9 +37,27 @@ from noetlvm.machine.messages import (
 )
 from noetlvm.machine.payload import Offload
 from noetlvm.machine.state import Child, State
-from noetlvm.testing.simulation import forgetful_decide
+from noetlvm.testing.simulation import NotTheFoldError
 
 Play = Callable[[Work], "list[Event]"]
+
+
+def forgetful_decide(
+    net: LoadedPlaybook, state: State, given: Input, now: float, offload: Offload, *more: Any
+) -> Decision:
+    """Decide, check that the state is the fold of the events, and replace it by what its encoding gives."""
+    before = State.from_data(decode(encode(state.to_data())))
+    decision = decide(net, state, given, now, offload, *more)
+    for event in decision.events:
+        apply(before, event, now)
+    live = encode(state.to_data())
+    if encode(before.to_data()) != live:
+        names = ", ".join(event.name for event in decision.events)
+        raise NotTheFoldError(f"after the events up to {state.seq}: {names}")
+    rebuilt = State.from_data(decode(live))
+    for name in State.__slots__:
+        setattr(state, name, getattr(rebuilt, name))
+    return decision
 
 
 def compiled(text: str) -> Compiled:
