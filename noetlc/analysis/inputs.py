@@ -146,13 +146,5 @@ def _may_take(kind_name: str, input_name: str) -> bool:
 
 
 def old_evals(model: Model) -> Iterator[MappingEntry]:
-    """Yield the `eval` of every task that has one; for an unknown tool kind, only if it looks like rules."""
-    for view in model.tasks:
-        for entry in view.task.extra:
-            if entry.key.text == "eval" and (not _may_take(view.kind, "eval") or _looks_like_rules(entry.value)):
-                yield entry
-
-
-def _looks_like_rules(value: Node) -> bool:
-    items = value.items if isinstance(value, Sequence) else ()
-    return any(isinstance(item, Mapping) and (item.key("expr") or item.key("else")) for item in items)
+    """Yield the `eval` of every task that has one and whose tool does not declare it."""
+    return old_inputs(model, "eval")

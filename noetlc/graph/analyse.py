@@ -9,12 +9,11 @@ from noetlc.graph.networkx_graph import NetworkxReach, longest_path, networkx_re
 from noetlc.graph.ordering import always_after, always_before
 from noetlc.graph.report import DeadArc, Firing, GraphFinding, GraphReport, Unreachable, Witness
 from noetlc.net.concurrency import concurrent_pairs
-from noetlc.net.findings import FACTS, NetFinding, NetFindingKind, NetFindings
+from noetlc.net.findings import FACTS, SEVERITIES, NetFinding, NetFindingKind, NetFindings
 from noetlc.net.moves import Move
 from noetlc.net.net import Net, NetArc, Reason
 from noetlc.net.reach import dead_arcs, why_never
 from noetlc.net.tokens import Completion, Growth, completion, most_tokens, step_tokens
-from noetlc.rules.catalogue import rules_by_code
 
 WITNESS_WORK_MAX = 200_000
 """Steps visited and firings listed for the witnesses of one kind of finding. A net with more findings than that allows,
@@ -149,7 +148,7 @@ class _Analysis:
 
 def _severity(code: str) -> Severity:
     """Return the severity of the lint rule with this code; a note for what is no mistake."""
-    return rules_by_code()[code].severity if code else Severity.NOTE
+    return SEVERITIES[code] if code else Severity.NOTE
 
 
 def firing_of(net: Net, move: Move) -> Firing:

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 from noetlc.analysis.formulas import STEP_FAILED
+from noetlc.finding import Severity
 from noetlc.net.concurrency import races, together_moves
 from noetlc.net.moves import Move, firing
 from noetlc.net.net import NetArc, NetStep, Reason
@@ -41,6 +42,12 @@ DEAD_ARC, SHADOWED_ARC, CONSTANT_GUARD, OTHER_EVENT = "P411", "P408", "P210", "P
 TRAP, TRAP_WITHOUT_TOOL = "P412", "P414"
 UNBOUNDED = "P413"
 RACE = "P512"
+SEVERITIES = {
+    **dict.fromkeys((UNREACHABLE, DEAD_ARC, SHADOWED_ARC, CONSTANT_GUARD), Severity.WARNING),
+    **dict.fromkeys((TRAP, UNBOUNDED, RACE), Severity.WARNING),
+    **dict.fromkeys((OTHER_EVENT, TRAP_WITHOUT_TOOL), Severity.ERROR),
+}
+"""The severities of the lint rules, which `graph` reports without importing them."""
 UNHANDLED_FAILURE = ""
 """Most steps that call a tool may fail without a handler, so that no lint rule reports it."""
 

@@ -31,7 +31,7 @@ class EmptyStep(Rule):
         )
         yield from self._empty_lists(model)
         for step in model.steps:
-            if step.tool == () and not holds_any(step.span, faults):
+            if step.tool == () and step.next and not holds_any(step.span, faults):
                 yield self.finding(step.key_span("tool"), "`tool` has no tasks", "write a task, or leave `tool` out")
             elif step.loop and not step.tool and not holds_any(step.span, faults):
                 message = f"the loop of `{step.name}` has no tasks: it ends with no iterations"

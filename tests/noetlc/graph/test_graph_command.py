@@ -16,7 +16,7 @@ from noetlc.finding import Severity
 from noetlc.graph.analyse import analyse
 from noetlc.graph.formats.terminal import show
 from noetlc.graph.run import GraphFormat, Order, graph
-from noetlc.net.findings import NetFindingKind
+from noetlc.net.findings import SEVERITIES, NetFindingKind
 from noetlc.net.net import Boundary, Gate, Net, NetStep, StepKind
 from noetlc.rules.catalogue import all_rules, whole_playbook
 from noetlvm.command_line.process import CommandError
@@ -206,3 +206,4 @@ def test_findings_have_the_severities_of_the_rules_and_no_kind_is_called_like_on
     assert isinstance(findings, list)
     (found,) = [one for one in findings if one["kind"] == "trap"]
     assert found["severity"] == severities[found["code"]]
+    assert {code: severities[code] for code in SEVERITIES} == SEVERITIES
