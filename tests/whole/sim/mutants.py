@@ -41,7 +41,7 @@ MUTANTS = [
     Mutant("double_route", FOLD, "    del state.ended[event.run]\n", "", "case admit-omitted-allows"),
     Mutant("run_stays_open_after_routing", FOLD, "run = state.runs.pop(event.run)", "run = state.runs[event.run]", "case admit-omitted-allows"),
     Mutant("unsorted_merge", LOOPS, "for index in sorted(patches):", "for index in sorted(patches, reverse=True):", "case loop-parallel-ctx-merged"),
-    Mutant("one_retry_too_many", INSTRUCTIONS, "if frame.attempt >= attempts(frame.names):", "if frame.attempt > attempts(frame.names):", "case retry-attempts-omitted"),
+    Mutant("one_retry_too_many", INSTRUCTIONS, "if frame.attempt >= self._attempts(frame.names):", "if frame.attempt > self._attempts(frame.names):", "case retry-attempts-omitted"),
     Mutant("gate_ignored", SETTLING, "        if is_admitted:", "        if True:", "case admit-gate-waits"),
     Mutant("gate_never_tested_again", FOLD, "state.untested = dict.fromkeys(state.tokens)", "pass", "case denial-is-recorded-once"),
     Mutant("denied_token_dropped", SETTLING, "elif step.drops_denied:", "elif True:", "case admit-gate-waits"),
