@@ -67,6 +67,7 @@ TOPICS = {
     "P4": "Flow",
     "P5": "Data flow and races",
     "P6": "Safety and secrets",
+    "P7": "Code inside playbooks",
     "P9": "The older dialect",
 }
 """What the first digit means."""

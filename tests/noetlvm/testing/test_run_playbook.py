@@ -24,7 +24,7 @@ FETCH = whole_playbook("""
         spec:
           policy:
             rules: [{ when: "{{ outcome.error.retryable }}", then: { do: retry, attempts: 3, delay: 100 } }]
-    - save: { kind: python, code: "result = args", args: { items: "{{ _prev.data }}" } }
+    - save: { kind: python, code: "result = input_data", args: { items: "{{ _prev.data }}" } }
 """)
 LOOP = whole_playbook("""
 - step: start

@@ -67,13 +67,13 @@ def test_a_rule_may_fail_a_success() -> None:
 
 
 def test_a_failed_task_shows_its_rendered_inputs() -> None:
-    pipeline = pipeline_of("- fetch: { kind: python, code: x, args: { id: '{{ ctx.id }}' } }")
+    pipeline = pipeline_of("- fetch: { kind: python, code: 'result = id', args: { id: '{{ ctx.id }}' } }")
     ran = run(pipeline, error(), within=scope(ctx={"id": 7}))
-    assert ran.events[0].data["inputs"] == {"code": "x", "args": {"id": 7}}
+    assert ran.events[0].data["inputs"] == {"code": "result = id", "args": {"id": 7}}
 
 
 def test_inputs_that_may_hold_secrets_are_shown_only_where_secrets_are_redacted() -> None:
-    pipeline = pipeline_of("- fetch: { kind: python, code: x }")
+    pipeline = pipeline_of("- fetch: { kind: python, code: 'result = 1' }")
     ran = run(pipeline, error(), within=scope(keychain={"token": "hunter2"}))
     assert "inputs" not in ran.events[0].data
 
