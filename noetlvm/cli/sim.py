@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from noetlvm.atomic_file import write_atomically
 from noetlvm.cli.request import Json
@@ -14,9 +14,6 @@ from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 from noetlvm.data.references import as_json
 from noetlvm.sim.campaign import Campaign, ReportError, failure_text, run_seeds
-
-if TYPE_CHECKING:
-    from noetlvm.sim.campaign import Campaign
 
 _SEEDS = re.compile(r"(\d{1,15})\.\.(\d{1,15})?")
 _DURATION = re.compile(r"(\d{1,6})(s|m|h)")

@@ -1,11 +1,11 @@
 """The one loop: take in, decide, write, perform. What differs between processes is behind its ports.
 
-| port | `noetlvm run`, tests | server | replay of an edited playbook |
-| --- | --- | --- | --- |
-| sources | pipelines, timers, requests | API, workers, timers, requests, lost leases | recorded outcomes |
-| writer | the store, in place or in a thread | the store, in a thread | none |
-| performer | pipelines in this process | connected workers | recorded calls |
-| pace | turns of an event loop, until nothing is left | the same, until it is stopped | none |
+| port | `noetlvm run`, tests | server |
+| --- | --- | --- |
+| sources | pipelines, timers, requests | API, workers, timers, requests, lost leases |
+| writer | the store, in place or in a thread | the store, in a thread |
+| performer | pipelines in this process | connected workers |
+| pace | turns of an event loop, until nothing is left | the same, until it is stopped |
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def test_an_interrupted_campaign_has_its_report(monkeypatch: pytest.MonkeyPatch,
         yield from map(run_seed, range(2))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("noetlvm.sim.campaign.run_seeds", interrupted)
+    monkeypatch.setattr("noetlvm.cli.sim.run_seeds", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sim(seeds="0..9", report=str(tmp_path / "report.json"))
     assert json.loads((tmp_path / "report.json").read_text())["seeds"] == "0..1"
