@@ -9,6 +9,7 @@ A call inside the call stands for its own tasks, which read the outer arguments 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -64,10 +65,10 @@ def require_stable(
         label=tuple(label.split(".")) if label else (), has_ended=True
     )
     changing: dict[tuple[str, Writes], NameUse | None] = {}
-    for node, before, hidden in _Reads(workbook, written).of(entries, is_first=True):
+    for node, before, visible in _Reads(workbook, written).of(entries, frozenset(arguments.given)):
         for leaf in nodes.scalars(node):
             for name in _arguments_read(leaf, arguments):
-                if name in hidden:
+                if name not in visible:
                     continue
                 if (name, before) not in changing:
                     changing[name, before] = _changing(arguments.given[name], before)
@@ -133,48 +134,68 @@ def _written(tasks: Iterator[ast.Task], workbook: Mapping[str, ast.WorkbookTask]
     return Writes(frozenset(found["ctx"]), frozenset(found["iter"]))
 
 
+class _Read(NamedTuple):
+    """A value of a call's tasks that may hold templates."""
+
+    node: Node
+    before: Writes
+    """What may have been written before it is evaluated."""
+    visible: frozenset[str]
+    """The call's arguments that no inner call replaces there."""
+
+
+class _Tasks(NamedTuple):
+    """Tasks that a call stands for, directly or by a call among them."""
+
+    entries: tuple[ast.PipelineEntry, ...]
+    is_first: bool
+    """No task of the call has ended before."""
+    visible: frozenset[str]
+
+
 class _Reads:
-    """The values of a call's tasks that may hold templates, with what may have been written before each."""
+    """The values of a call's tasks. Calls in each other may be thousands deep, so that they wait in a queue."""
 
     def __init__(self, workbook: Mapping[str, ast.WorkbookTask], written: Writes) -> None:
         self._workbook = workbook
         self._written = written
-        self._seen: set[tuple[int, bool, frozenset[str]]] = set()
+        self._seen: dict[tuple[int, bool], frozenset[str]] = {}
+        self._waiting: deque[_Tasks] = deque()
 
-    def of(
-        self, entries: tuple[ast.PipelineEntry, ...], *, is_first: bool, hidden: frozenset[str] = frozenset()
-    ) -> Iterator[tuple[Node, Writes, frozenset[str]]]:
-        """Yield each value; `is_first`: no task has ended before. `hidden` are names that an inner call replaces."""
-        key = (id(entries), is_first, hidden)
-        if key not in self._seen:
-            self._seen.add(key)
-            jumped_to = {then.to.text for task in ast.nested_tasks(entries) for _, then in thens(task) if then.to}
-            yield from self._list(entries, is_first, jumped_to, hidden)
+    def of(self, entries: tuple[ast.PipelineEntry, ...], names: frozenset[str]) -> Iterator[_Read]:
+        """Yield each value that may read one of these arguments."""
+        self._waiting.append(_Tasks(entries, is_first=True, visible=names))
+        while self._waiting:
+            tasks = self._waiting.popleft()
+            key = (id(tasks.entries), tasks.is_first)
+            seen = self._seen.get(key, frozenset())
+            if tasks.visible - seen:
+                self._seen[key] = seen | tasks.visible
+                within = ast.nested_tasks(tasks.entries)
+                jumped_to = {then.to.text for task in within for _, then in thens(task) if then.to}
+                yield from self._list(tasks._replace(visible=tasks.visible - seen), jumped_to)
 
-    def _list(
-        self, entries: Sequence[ast.PipelineEntry], is_first: bool, jumped_to: set[str], hidden: frozenset[str]
-    ) -> Iterator[tuple[Node, Writes, frozenset[str]]]:
-        for entry in entries:
+    def _list(self, tasks: _Tasks, jumped_to: set[str]) -> Iterator[_Read]:
+        is_first, visible = tasks.is_first, tasks.visible
+        for entry in tasks.entries:
             if isinstance(entry, ast.Task):
                 # One without a written label may be jumped to by its generated one: then any jump counts.
                 is_target = entry.label.text in jumped_to if entry.label else bool(jumped_to)
-                yield from self._task(entry, is_first and not is_target, hidden)
+                yield from self._task(entry, is_first and not is_target, visible)
             else:
                 first = is_first and isinstance(entry, ast.Choose)
                 before = Writes() if first else self._written
-                yield from ((placed.node, before, hidden) for placed in placed_values(entry))
+                yield from (_Read(placed.node, before, visible) for placed in placed_values(entry))
                 for body in ast.bodies(entry):
-                    yield from self._list(body, first, jumped_to, hidden)
+                    yield from self._list(_Tasks(tuple(body), first, visible), jumped_to)
             is_first = False
 
-    def _task(
-        self, task: ast.Task, is_first: bool, hidden: frozenset[str]
-    ) -> Iterator[tuple[Node, Writes, frozenset[str]]]:
+    def _task(self, task: ast.Task, is_first: bool, visible: frozenset[str]) -> Iterator[_Read]:
         retried = _written(iter((task,)), {}, "retry") if is_first else self._written
         for placed in placed_values(task):
-            yield placed.node, retried if placed.key.repeats else self._written, hidden
+            yield _Read(placed.node, retried if placed.key.repeats else self._written, visible)
         inner = called_entries(task, self._workbook)
         if inner is not None:
             given = task.get_extra(ARGS)
             names = [entry.key.text for entry in given.entries] if isinstance(given, nodes.Mapping) else []
-            yield from self.of(inner, is_first=is_first, hidden=hidden.union(names))
+            self._waiting.append(_Tasks(inner, is_first, visible.difference(names)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from noetlc.analysis.endings import FailureCause
 from noetlc.analysis.flow import DONE, FAILED, Flow, tool_can_fail
 from noetlc.analysis.model import Model
 from noetlc.rules.catalogue import whole_playbook
@@ -126,7 +127,7 @@ def test_reached_and_ending_points() -> None:
 def test_used_up_retry_is_no_way_to_end() -> None:
     flow = flow_of(acts("one", when(MAYBE, "do: retry"), otherwise("do: jump, to: one")))
     assert flow.can_end == frozenset()
-    assert flow.can_fail
+    assert flow.failures == {FailureCause.OUTCOME, FailureCause.FUEL}
 
 
 def test_what_has_happened_before_a_point_is_reported_for_all_ways_and_for_some() -> None:

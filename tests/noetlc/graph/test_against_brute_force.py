@@ -11,7 +11,7 @@ import pytest
 from noetlc.graph.analyse import analyse, path_witness
 from noetlc.graph.report import GraphFinding
 from noetlc.net.concurrency import together_moves
-from noetlc.net.findings import NetFindingKind
+from noetlc.net.findings import FACTS, NetFindingKind
 from noetlc.net.net import Reason
 from noetlc.net.program import program_net as build_net
 from noetlc.net.reach import reach
@@ -36,7 +36,7 @@ class Comparison:
         self.playbook = playbook
         self.game = BruteForce(playbook)
         self.markings = self.game.cover()
-        self.report = analyse(build_net(playbook.program()))
+        self.report = analyse(build_net(playbook.program()), requested=FACTS)
         self.arrived = {n for n in range(self.game.count) if any(marking[n] for marking in self.markings)}
 
     def name(self, number: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from noetlc.lint.fixing import fix_text
-from noetlvm.bridge import compile_playbooks, compile_texts
+from noetlvm.bridge import CompilationError, compile_playbooks, compile_texts
 from noetlvm.engine.engine import Engine
 from noetlvm.machine.loaded import Bundle
 from noetlvm.results.interface import MemoryResults
@@ -37,7 +37,6 @@ ROWS: dict[str, dict[str, tuple[str, ...]]] = {
         "script:": ("python-script-inline", "python-script-file", "python-script-at-run-time", "python-script-http"),
         "return ": ("python-return",),
         "context": ("python-context",),
-        "retry: ": ("python-retry",),
     },
     "http": {
         "payload: ": ("http-endpoint-and-payload",),
@@ -49,7 +48,6 @@ ROWS: dict[str, dict[str, tuple[str, ...]]] = {
         "verify_ssl: ": ("http-verify-ssl-and-timeout",),
         "follow_redirects: ": ("http-follow-redirects",),
         "auth: {": ("http-auth-source", "http-auth-forms"),
-        "retry: ": ("http-retry",),
     },
     "postgres": {
         "query: ": ("postgres-query-and-credential",),
@@ -79,7 +77,6 @@ ROWS: dict[str, dict[str, tuple[str, ...]]] = {
         "workload: ": ("playbook-workload",),
         "return_step: ": ("playbook-input-and-return-step",),
         "timeout: ": ("playbook-payload-and-timeout",),
-        "retry: ": ("playbook-retry",),
     },
     "shell": {"cmds:": ("shell-cmds",), "command: [": ("shell-command-list",)},
     "nats": {
@@ -140,6 +137,21 @@ def test_inputs_under_spec_run_after_the_fix_that_moves_them() -> None:
     with http_server() as port:
         ending = run(compile_texts([fixed.text]), {"api": f"http://127.0.0.1:{port}"})
     assert (ending.status, ending.result) == ("success", "GET")
+
+
+@pytest.mark.usefixtures("no_proxy")
+@pytest.mark.parametrize(("name", "result"), [("python-retry", 2), ("http-retry", 3), ("playbook-retry", 3)])
+def test_a_retry_of_a_task_is_refused_and_repeats_it_after_the_fix_that_writes_the_policy(
+    name: str, result: int
+) -> None:
+    child = [file.read_text("utf-8") for file in FOLDER.glob(f"{name}.child.yml")]
+    text = (FOLDER / f"{name}.yaml").read_text("utf-8")
+    with pytest.raises(CompilationError, match="a task has no `retry`"):
+        compile_texts([text, *child])
+    fixed = fix_text(text, findings, unsafe=False)
+    with http_server() as port:
+        ending = run(compile_texts([fixed.text, *child]), {"api": f"http://127.0.0.1:{port}"})
+    assert (ending.status, ending.result) == ("success", result)
 
 
 @pytest.mark.parametrize("kind", ["oauth2", "google_id_token", "static"])
