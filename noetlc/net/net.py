@@ -209,8 +209,9 @@ class ArcSummary(NamedTuple):
     """An arc, with its guard as a function of what is known about `event`."""
 
     target: str
-    text: str
-    """The guard as source or code: equal texts have equal formulas. Empty if there is none."""
+    text: str | None
+    """The guard as source or code: equal texts have equal formulas. None if there is none, which is not the empty text:
+    that is a guard, and never holds."""
     guard: Callable[[Facts], Formula]
     handles_failure: bool
     where: Where | None
@@ -318,7 +319,7 @@ class _Builder:
 
     def _key(self, step: StepSummary, event: str) -> tuple[object, ...]:
         texts = tuple(arc.text for arc in step.arcs)
-        reads_name = any(map(_READS_STEP.search, texts))
+        reads_name = any(text and _READS_STEP.search(text) for text in texts)
         return (event, bool(step.loop_sizes), texts, step.name if reads_name else "")
 
     def _formulas(self, step: StepSummary, event: str) -> list[Formula]:
@@ -335,11 +336,13 @@ class _Builder:
         return _choices[key]
 
     def _label(self, arc: ArcSummary) -> str:
-        if arc.text and arc.text not in _labels:
+        if arc.text is None:
+            return ""
+        if arc.text not in _labels:
             formula = arc.guard(NO_FACTS)
             is_short = text_length(formula) <= LABEL_CHARS_MAX
             _labels[arc.text] = text(formula) if is_short else " ".join(arc.text.split())
-        return _labels[arc.text] if arc.text else ""
+        return _labels[arc.text]
 
     def _arcs(self, source: int, step: StepSummary, endings: tuple[Boundary, ...]) -> tuple[NetArc, ...]:
         alive = {arc for ending in endings for choice in ending.choices for fired in choice for arc in fired}

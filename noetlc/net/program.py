@@ -70,7 +70,7 @@ def _summary(step: Transition, places: dict[str, Where], prefix: str, tasks_max:
         arcs=tuple(
             ArcSummary(
                 arc.target,
-                listing(arc.guard.code) if arc.guard else "",
+                listing(arc.guard.code) if arc.guard else None,
                 partial(formula_of, arc.guard),
                 arc.handles_failure,
                 places.get(f"{address}/arc.{number}"),

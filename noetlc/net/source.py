@@ -176,7 +176,7 @@ class _Summaries:
     def _arc(self, arc: ast.Arc) -> ArcSummary:
         return ArcSummary(
             arc.step.text if arc.step else "",
-            arc.when.text if arc.when else "",
+            arc.when.text if arc.when else None,
             partial(guard_formula, arc.when),
             "event" in names_read(arc.when),
             self._where(arc.step.span) if arc.step else None,

@@ -119,6 +119,18 @@ def test_a_second_run_of_one_step_races_with_the_first() -> None:
     assert messages(text, "P512") == ["`one` writes `ctx.total`, and can run at the same time as a second run of it"]
 
 
+def test_an_empty_guard_of_one_playbook_hides_no_race_of_the_next() -> None:
+    """What is known of routers is shared by all playbooks of a process: an empty guard is another than none."""
+    text = f"""
+    - step: start
+      next: {{spec: {{mode: inclusive}}, arcs: [{{step: one%s}}, {{step: one%s}}]}}
+    - step: one
+      tool: {{{SETS}}}
+    """
+    guarded, unguarded = text % ((", when: ''",) * 2), text % ("", "")
+    assert [len(messages(one, "P512")) for one in (guarded, unguarded, guarded)] == [0, 1, 0]
+
+
 def test_steps_one_after_the_other_do_not_race() -> None:
     text = f"""
     - step: start

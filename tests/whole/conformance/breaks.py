@@ -292,7 +292,7 @@ def something_fires(router: Any, self: Any, step: StepSummary, event: str) -> An
 def unguarded_arcs_need_success(made: Any, self: Any, step: StepSummary, event: str) -> Any:
     formulas = made(self, step, event)
     failed = event == "step.failed"
-    return [False if failed and not arc.text else formula for arc, formula in zip(step.arcs, formulas, strict=True)]
+    return [False if failed and arc.text is None else formula for arc, formula in zip(step.arcs, formulas, strict=True)]
 
 
 # ---- YAML
