@@ -6,8 +6,8 @@ import pytest
 
 from tests.whole.audit.secrets import report
 
-SHARE = 24
-PARTS = 3
+SHARE = 48
+PARTS = 6
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])

@@ -49,7 +49,7 @@ def example_server() -> Iterator[Any]:
         running.shutdown()
 
 
-SHARE = 5
+SHARE = 8
 """One case in so many runs in each mode, and others in the other mode; all run in both among the long tests."""
 
 

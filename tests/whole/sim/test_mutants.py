@@ -20,7 +20,7 @@ from noetlvm.sim.campaign import run_seed
 from noetlvm.store.memory import MemoryStore
 from tests.whole.conformance.suite import read_cases
 from tests.whole.conformance.test_run_cases import reported
-from tests.whole.sim.mutants import MUTANTS, Mutant, plant
+from tests.whole.sim.mutants import MUTANTS, Mutant, plant, source_of
 
 CAUGHT, SURVIVED, NOT_PLANTED = 0, 1, 2
 MORE_SEEDS = 25
@@ -55,6 +55,15 @@ def test_there_are_fifty_bugs_and_each_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_bug_can_be_planted_and_what_catches_it_exists(mutant: Mutant) -> None:
+    """Quick, so that whoever changes the source notices a row that no longer fits."""
+    assert source_of(import_module(mutant.module)).count(mutant.old) == 1
+    assert mutant.old != mutant.new
+    assert callable(_catcher(mutant.caught_by, 0))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_planted_bug_is_caught(mutant: Mutant) -> None:
     code = _exit_code(mutant)
     assert code != NOT_PLANTED, (
@@ -66,6 +75,7 @@ def test_a_planted_bug_is_caught(mutant: Mutant) -> None:
 SEEN = [one for one in MUTANTS if one.name not in UNSEEN]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", SEEN, ids=lambda mutant: mutant.name)
 def test_the_simulator_finds_a_planted_bug_by_itself(mutant: Mutant) -> None:
     first = FOUND_BY.get(mutant.name, 0)
@@ -140,6 +150,7 @@ def test_a_row_that_names_nothing_is_no_catch(wrong: dict[str, str]) -> None:
     assert _exit_code(MUTANTS[0]._replace(**wrong)) == NOT_PLANTED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", sorted({mutant.module for mutant in MUTANTS}))
 def test_planting_by_itself_breaks_nothing(module: str) -> None:
     unchanged = next(mutant for mutant in MUTANTS if mutant.module == module)
