@@ -95,6 +95,7 @@ def test_what_a_bundle_cannot_hold_is_an_error() -> None:
     assert codes(made) == ["C004"]
 
 
+@pytest.mark.long
 def test_data_that_a_bundle_has_no_room_for_is_an_error() -> None:
     made = compiled("- step: start\n  tool: { kind: noop }\nworkload: { many: [" + "1," * 700_000 + "1] }\n")
     assert made.program is None

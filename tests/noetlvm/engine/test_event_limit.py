@@ -54,6 +54,7 @@ def test_a_step_may_lead_to_many_steps_with_more_args_than_one_event_can_carry()
     assert Session().run(text, payload={"a": "x" * 1_000}).status == "success"
 
 
+@pytest.mark.long
 def test_cancelling_more_children_than_one_event_can_name() -> None:
     count = 6_000
     text = f"""
