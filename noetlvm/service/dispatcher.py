@@ -92,9 +92,14 @@ class Dispatcher:
     async def _claim(self, worker: ConnectedWorker, pools: Iterable[str], limit: int) -> int:
         """Claim commands of pools for a worker; return how many there were."""
         claimed = await self._leases.claim(worker, pools, limit)
-        await self._intake.activate(command.execution_id for command in claimed)
+        try:
+            await self._intake.activate(command.execution_id for command in claimed)
+            for command in claimed:
+                await self._refresh(command)
+        except StoreError:  # else they take the worker's slots, also when another server has opened them again
+            self._returned += [(worker, command) for command in claimed]
+            raise
         for command in claimed:
-            await self._refresh(command)
             if not self._hand_out(worker, command.part, command.lease):
                 self._returned.append((worker, command))
         return len(claimed)
