@@ -56,7 +56,7 @@ def test_there_are_fifty_bugs_and_each_has_a_name_of_its_own() -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_bug_can_be_planted_and_what_catches_it_exists(mutant: Mutant) -> None:
-    """Quick, so that whoever changes the source notices a row that no longer fits."""
+    """Quick, so that a change of the source shows at once which rows no longer fit."""
     assert source_of(import_module(mutant.module)).count(mutant.old) == 1
     assert mutant.old != mutant.new
     assert callable(_catcher(mutant.caught_by, 0))
