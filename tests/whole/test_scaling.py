@@ -214,6 +214,19 @@ def test_a_call_of_too_many_tasks_is_refused_before_any_is_made() -> None:
     assert work(lambda: lint(text(40))) < 4 * work(lambda: lint(text(5)))
 
 
+def test_calls_that_replace_different_arguments_are_followed_once_for_each_argument() -> None:
+    def text(doublings: int) -> str:
+        def call(at: int, name: str) -> str:
+            return f"{{kind: workbook, task: w{(at + 1) % doublings}, args: {{{name}{at}: 1}}}}"
+
+        tasks = lines(lambda at: f"    w{at}: [{call(at, 'a')}, {call(at, 'b')}]", doublings)
+        start = "workflow:\n  - {step: s, tool: [{a: {kind: workbook, task: w0, args: {n: 1}}}]}\n"
+        return f"{HEAD}{start}workbook:\n  tasks:\n{tasks}"
+
+    lint(text(3))  # imports
+    assert work(lambda: lint(text(12))) < 5 * work(lambda: lint(text(6)))  # not 2 ** 6 times as much
+
+
 def test_a_race_of_hundreds_of_steps_lists_some_and_counts_all() -> None:
     count = OTHERS_MAX + 50
     first = lint(writers_at_once(count), "P512")[0]
