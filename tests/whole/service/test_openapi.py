@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 import schemathesis
+from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -19,10 +22,20 @@ from noetlvm.service.driver import Driver, ServerPorts
 from noetlvm.service.tokens import create_token
 from noetlvm.store.memory import MemoryStore
 
-STORE = MemoryStore()
-TOKEN = create_token(STORE, ["admin", "worker"], 1.0).token
-APP = service_app(Driver(STORE, MemoryResults(), no_credentials, ServerPorts(poll_seconds=0.05)))
-SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APP)
+
+class Served(NamedTuple):
+    app: FastAPI
+    token: str
+
+
+def service() -> Served:
+    store = MemoryStore()
+    token = create_token(store, ["admin", "worker"], 1.0).token
+    driver = Driver(store, MemoryResults(), no_credentials, ServerPorts(poll_seconds=0.05))
+    return Served(service_app(driver), token)
+
+
+SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", service().app)
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
@@ -31,7 +44,13 @@ def no_rate_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("noetlvm.service.access.BURST_REQUESTS", 10**9)
 
 
+@pytest.fixture
+def served() -> Served:
+    """Return a server of the test's own: Schemathesis stops the application after each, and it starts only once."""
+    return service()
+
+
 @SCHEMA.parametrize()
 @settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
-def test_every_answer_is_as_described(case: schemathesis.Case) -> None:
-    case.call_and_validate(headers={"Authorization": f"Bearer {TOKEN}"}, checks=CHECKS)
+def test_every_answer_is_as_described(case: schemathesis.Case, served: Served) -> None:
+    case.call_and_validate(app=served.app, headers={"Authorization": f"Bearer {served.token}"}, checks=CHECKS)
