@@ -1,14 +1,14 @@
 """Data on its way into events and back: what is too large for an event is stored elsewhere (S46).
 
 A large value is replaced by a reference to what the result store has under the hash of its bytes. Here it is only
-decided and encoded: the caller that commits the events writes `take_blobs()` to the store first, and gives `fetch` to
-read it. In state, a value either holds no reference or is one; what is stored may refer to other stored values.
+decided and encoded: the caller that commits the events writes `blobs()` to the store first, and gives `fetch` to read
+it. In state, a value either holds no reference or is one; what is stored may refer to other stored values.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -100,12 +100,19 @@ class Offload:
         """Return a small value without secrets."""
         return value if self._redact is None else self._redact(value)
 
-    def take_blobs(self) -> list[tuple[str, bytes]]:
+    def blobs(self) -> list[tuple[str, bytes]]:
         """Return keys and bytes to write to the store, before the events that refer to them are committed."""
-        if not self._blobs:
-            return []
-        blobs, self._blobs = self._blobs, {}
-        return list(blobs.items())
+        return list(self._blobs.items()) if self._blobs else []
+
+    def drop(self, blobs: Iterable[tuple[str, bytes]]) -> None:
+        """The store has these now: they are read from there."""
+        for key, _data in blobs:
+            self._blobs.pop(key, None)
+
+    def take_blobs(self) -> list[tuple[str, bytes]]:
+        """Return `blobs()` for somebody who writes them before anything reads them."""
+        blobs, self._blobs = self.blobs(), {}
+        return blobs
 
     # ---- towards events
 

@@ -246,6 +246,7 @@ class Rounds:
         appends = {append.execution.execution_id: append for append in round.appends}
         for active in round.executions:
             pending, active.pending = active.pending, Pending()
+            active.offload.drop(pending.blobs)  # until now what follows from the decision read them there
             if active.execution_id in lost:
                 active.inbox = [*pending.inputs, *active.inbox]
                 self.lost[active] = None
@@ -284,7 +285,7 @@ class Rounds:
                 active.inbox = [*entries, *rest, *active.inbox]
                 self.waiting[active] = None
                 break
-        active.pending.blobs += active.offload.take_blobs()
+        active.pending.blobs = active.offload.blobs()
         if active.state.is_over and not was_over and active.row.parent:
             _send_ending(active)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from math import inf
 
 import pytest
@@ -55,6 +56,16 @@ SHELL = f"""
 PARENT = f"""
 - step: step_{STEPS + 1}
   tool: {{ kind: playbook, path: child }}
+"""
+LARGE = """
+- step: start
+  loop: { in: [1, 2], iterator: n }
+  tool:
+    - read: { kind: shell, command: [read] }
+  next: { arcs: [{ step: use }] }
+- step: use
+  tool:
+    - use: { kind: shell, command: ["{{ start | length }} {{ start[1] | length }}"] }
 """
 CHILD = """
 apiVersion: noetl.io/v2
@@ -145,6 +156,22 @@ def test_no_tool_begins_before_everything_that_led_to_it_is_committed(last: str,
         WAITING: [counted, [*counted, "act"]],
     }
     assert known == expected[last]
+
+
+@pytest.mark.parametrize("has_thread", [False, True], ids=["here", "thread"])
+@pytest.mark.parametrize("durability", ["full", "relaxed"])
+def test_what_begins_before_the_write_reads_large_results_that_it_brings(
+    durability: Durability, has_thread: bool, patient: None
+) -> None:
+    session, _ = counting(durability)
+    large = "x" * 100_000
+
+    async def play(call: ToolCall) -> Outcome:
+        return ok(large) if call.label == "read" else ok(call.inputs["command"])
+
+    session.tools.play = play
+    ending = session.run(LARGE, monotonic=lambda: 0.0, writer=ThreadPoolExecutor(1) if has_thread else None)
+    assert (ending.status, ending.result) == ("success", [f"2 {len(large)}"])
 
 
 def test_observers_receive_nothing_that_could_be_lost(patient: None) -> None:
