@@ -105,12 +105,12 @@ class Offload:
         return list(self._blobs.items()) if self._blobs else []
 
     def drop(self, blobs: Iterable[tuple[str, bytes]]) -> None:
-        """The store has these now: they are read from there."""
+        """Drop what the store has now: it is read from there."""
         for key, _data in blobs:
             self._blobs.pop(key, None)
 
     def take_blobs(self) -> list[tuple[str, bytes]]:
-        """Return `blobs()` for somebody who writes them before anything reads them."""
+        """Return `blobs()` and drop them: the caller writes them before anything reads them."""
         blobs, self._blobs = self.blobs(), {}
         return blobs
 

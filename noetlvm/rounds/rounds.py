@@ -246,7 +246,7 @@ class Rounds:
         appends = {append.execution.execution_id: append for append in round.appends}
         for active in round.executions:
             pending, active.pending = active.pending, Pending()
-            active.offload.drop(pending.blobs)  # until now what follows from the decision read them there
+            active.offload.drop(pending.blobs)
             if active.execution_id in lost:
                 active.inbox = [*pending.inputs, *active.inbox]
                 self.lost[active] = None
