@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -50,12 +49,12 @@ def named(style: Style) -> str:
     return style.name
 
 
-@pytest.fixture(scope="module")
-def endings(tmp_path_factory: pytest.TempPathFactory, postgres: str) -> Iterator[dict[str, Ending]]:
-    """How every right playbook ends, all of them in one engine with real tools."""
+@pytest.fixture(scope="session")
+def endings(tmp_path_factory: pytest.TempPathFactory, postgres: str) -> dict[str, Ending]:
+    """How every right playbook ends, all of them in one engine with real tools; they run once in a process."""
     with pytest.MonkeyPatch.context() as patch, surroundings(tmp_path_factory.mktemp("styles"), postgres) as found:
         patch.setenv("STYLES_SECRET", TOKEN)
-        yield asyncio.run(_run_all(found))
+        return asyncio.run(_run_all(found))
 
 
 async def _run_all(found: Surroundings) -> dict[str, Ending]:
