@@ -332,6 +332,8 @@ def _object(cls: type[ast.Struct], children: list[Any]) -> ast.Struct:
     values: dict[str, Any] = {}
     extra: list[MappingEntry] = []
     for key, value, is_open in fields:
+        if is_open and key.text in SUGAR and isinstance(value, Scalar) and value.value is None:
+            continue  # a key without a value counts as absent
         if is_open or cls is ast.Reducers:
             extra.append(MappingEntry(key, value))
         else:

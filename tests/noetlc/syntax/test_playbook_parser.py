@@ -227,6 +227,12 @@ def test_any_document_gives_a_tree_or_a_problem_and_prints_back(value: object) -
     assert [type(struct) for struct in structs(again.playbook)] == [type(s) for s in structs(parsed.playbook)]
 
 
+def test_a_word_of_sugar_without_a_value_is_absent_in_a_task_of_the_workbook() -> None:
+    parsed = parse(HEAD + "workflow: []\nworkbook: {tasks: {t: {kind: noop, choose: null}}}\n")
+    assert parsed.playbook is not None
+    assert parse(print_playbook(parsed.playbook)).problems == parsed.problems == ()
+
+
 def test_what_is_printed_reads_as_the_same_data() -> None:
     text = HEAD + "workload: {a: '1e3', b: \"0o17\", c: 'null', d: 'on', 'true': '<<', e: \"x\\ny\"}\nworkflow: []\n"
     parsed = parse(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from contextlib import suppress
 from typing import Any
@@ -94,13 +95,16 @@ def test_a_connection_that_works_is_not_ended_by_the_timers() -> None:
 
 def test_a_worker_that_sends_after_it_was_refused_does_not_try_again() -> None:
     async def run() -> None:
-        async with asyncio.timeout(120), WebSocketLink(service.url, "unknown").connect() as exchange:
-            while True:
-                await exchange.send(b"")
-                await turns()
+        while True:
+            # A reset by the kernel can overtake the close frame: the worker connects again then.
+            with contextlib.suppress(ConnectionError):
+                async with WebSocketLink(service.url, "unknown").connect() as exchange:
+                    while True:
+                        await exchange.send(b"")
+                        await turns()
 
     with served() as service, pytest.raises(RefusedError):
-        asyncio.run(run())
+        asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_a_revoked_token_ends_the_connection_of_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
