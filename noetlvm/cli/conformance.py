@@ -14,7 +14,6 @@ from noetlvm.cli.request import Json
 from noetlvm.command_line.declared import Option
 from noetlvm.command_line.process import FAILURE, SUCCESS, CommandError
 from noetlvm.conformance.report import CaseResult, SuiteReport
-from noetlvm.conformance.service_runs import judge_all, started
 from noetlvm.conformance.stages import CommandImplementation, OwnImplementation, judge
 from noetlvm.conformance.suite import FILES, Suite, selected
 from noetlvm.nearest import did_you_mean
@@ -146,6 +145,8 @@ def _results(cases: list[Case], command: str | None) -> list[CaseResult]:
 
 def _service_results(cases: list[Case], mode: ConformanceMode, store: str | None, wake: str | None) -> list[CaseResult]:
     results: list[CaseResult] = []
+    from noetlvm.conformance.service_runs import judge_all, started
+
     with tempfile.TemporaryDirectory(prefix="noetlvm-") as folder, started(mode, Path(folder), store, wake) as cluster:
         judge_all(cluster, cases, lambda case, problems: results.append(CaseResult(case.stage, case.id, problems)))
         print(f"cases: {len(results)}, servers: {len(cluster.cluster.servers)}, workers: 2", file=sys.stderr)

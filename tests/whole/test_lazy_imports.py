@@ -34,6 +34,7 @@ ALLOWED = (
         ),
         (
             *("duckdb", "opentelemetry", "uvicorn", "uvloop", "websockets", "noetlvm.client", "noetlvm.cli.submit"),
+            "noetlvm.conformance.service_runs",
             *(
                 "noetlvm.results.postgres",
                 "noetlvm.results.nats_object",
