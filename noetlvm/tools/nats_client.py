@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import ssl
@@ -254,12 +255,20 @@ async def _kv_delete(client: Client, call: ToolCall) -> Outcome:
     return _found(bucket=bucket, key=key)
 
 
+EMPTY_LISTS_MAX = 5
+"""How often a bucket with entries is listed: the client lists none if they arrive before it requests their number.
+
+A bucket whose keys are all deleted has entries too."""
+
+
 async def _kv_keys(client: Client, call: ToolCall) -> Outcome:
     bucket, pattern = call.inputs["bucket"], call.inputs.get("pattern")
-    try:
-        keys = await (await client.jetstream().key_value(bucket)).keys()
-    except NoKeysError:
-        keys = []
+    store, keys = await client.jetstream().key_value(bucket), []
+    for _ in range(EMPTY_LISTS_MAX):
+        with contextlib.suppress(NoKeysError):
+            keys = await store.keys()
+        if keys or not (await store.status()).values:
+            break
     if pattern:
         written = re.escape(pattern).replace(r"\*", "[^.]*").replace(">", ".+")
         keys = [key for key in keys if re.fullmatch(written, key)]
